@@ -163,3 +163,28 @@ def test_windows_side_by_side_are_products(image, weight, stride):
             assert all(tg.equal(a, b) for a, b in zip(again, [got, *found]))
     finally:
         tg.set_num_threads(before)
+
+
+@pytest.mark.parametrize(
+    "image, weight, options",
+    [
+        ((9, 64, 3, 3), (64, 32, 5, 4), {"stride": (2, 3)}),
+        ((2, 64, 9, 11), (64, 24, 4, 4), {"stride": 2, "padding": 1}),
+        ((1, 40, 12, 12), (40, 24, 3, 3), {"stride": 2, "padding": 3, "dilation": 2, "output_padding": 1}),
+    ],
+)
+def test_transposed_convolution_with_a_step_is_the_sum_of_its_groups(image, weight, options):
+    """As one product with columns added up, beside 8 groups of channels too few for one; the same bits for two threads."""
+    rng = np.random.default_rng(0)
+    x, w = tg.tensor(rng.standard_normal(image)), tg.tensor(rng.standard_normal(weight))
+    got = tg.conv_transpose2d(x, w, **options)
+    each = image[1] // 8
+    parts = [tg.conv_transpose2d(x[:, k : k + each], w[k : k + each], **options) for k in range(0, image[1], each)]
+    np.testing.assert_allclose(got.numpy(), sum(parts).numpy(), atol=1e-10)
+    before = tg.get_num_threads()
+    try:
+        for threads in (1, 2):
+            tg.set_num_threads(threads)
+            assert tg.equal(tg.conv_transpose2d(x, w, **options), got)
+    finally:
+        tg.set_num_threads(before)

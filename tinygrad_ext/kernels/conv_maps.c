@@ -4,6 +4,7 @@
  * over the gradient with zeros put between, stride times stride as many multiplications, nearly all by zero. */
 #include "conv_maps.h"
 #include "conv_job.h"
+#include "conv_overlaps.h"
 #include "conv_pairs.h"
 #include "conv_products.h"
 
@@ -195,6 +196,10 @@ int tgx_conv_input_grad_room(tgx_call *c, const tgx_conv_sizes *g, int dtype) {
         tgx_conv_product_room(c, g, dtype);
         return 0;
     }
+    if (tgx_conv_is_overlaps(c, g, dtype)) {
+        tgx_conv_overlaps_room(c, g, dtype);
+        return 0;
+    }
     if (tgx_conv_is_pairs(c, g, dtype)) {
         tgx_conv_pairs_room(c, g, dtype);
         return 0;
@@ -208,6 +213,7 @@ int tgx_conv_input_grad(tgx_call *c, const tgx_conv_sizes *g, const tgx_tensor *
     job_t j;
     if (out->count == 0) return 0;
     if (tgx_conv_is_product(c, g, grad->dtype)) return tgx_conv_product_input_grad(c, g, grad, w);
+    if (tgx_conv_is_overlaps(c, g, grad->dtype)) return tgx_conv_overlaps(c, g, grad, w);
     if (tgx_conv_is_pairs(c, g, grad->dtype)) return tgx_conv_pairs(c, g, grad, w);
     begin(c, &j, g, grad->dtype);
     j.src = grad->data, j.out = out->data;
