@@ -174,7 +174,7 @@ def test_windows_side_by_side_are_products(image, weight, stride):
     ],
 )
 def test_transposed_convolution_with_a_step_is_the_sum_of_its_groups(image, weight, options):
-    """As one product with columns added up, beside 8 groups of channels too few for one; the same bits for two threads."""
+    """Columns of one product, beside groups of channels too few for one; the same bits for two threads."""
     rng = np.random.default_rng(0)
     x, w = tg.tensor(rng.standard_normal(image)), tg.tensor(rng.standard_normal(weight))
     got = tg.conv_transpose2d(x, w, **options)

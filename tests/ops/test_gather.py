@@ -89,3 +89,25 @@ def test_meta_tensors_know_the_shape():
     assert x[i].shape == (2, 5, 4) and x[:, i].shape == (3, 2, 5) and x[i, :, None].shape == (2, 5, 4, 1)
     with pytest.raises(NotImplementedError, match="how many elements a mask picks depends on its values"):
         x[tg.empty(3, dtype=tg.bool, device="meta")]
+
+
+def test_rows_of_a_table_have_the_same_bits_for_two_threads():
+    rng = np.random.default_rng(0)
+    rows = tg.tensor(rng.integers(0, 50, 3000))
+    seed = tg.tensor(rng.standard_normal((3000, 70)))
+    before, found = tg.get_num_threads(), []
+    try:
+        for threads in (1, 2):
+            tg.set_num_threads(threads)
+            table = tg.tensor(np.random.default_rng(1).standard_normal((50, 70)), requires_grad=True)
+            read = tg.nn.functional.embedding(rows, table, padding_idx=3)
+            found.append([read, *tg.autograd.grad(read, table, seed)])
+            with pytest.raises(IndexError, match="rows 0 to 49, but indices hold 5[01]"):
+                tg.nn.functional.embedding(rows + 2, table)
+    finally:
+        tg.set_num_threads(before)
+    assert all(tg.equal(a, b) for a, b in zip(*found))
+    wanted = np.zeros((50, 70))
+    np.add.at(wanted, rows.numpy(), seed.numpy())
+    wanted[3] = 0
+    np.testing.assert_allclose(found[0][1].numpy(), wanted, atol=1e-12)

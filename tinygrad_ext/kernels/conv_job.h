@@ -7,7 +7,8 @@
 #include "conv.h"
 #include "conv_geometry.h"
 
-enum { MIN_WORK = 1 << 20 }; /* multiplications that pay for a second thread */
+/* Multiplications that pay for a second thread; a plane by itself takes longer for each. */
+enum { MIN_WORK = 1 << 20, MIN_PLANE_WORK = 1 << 18 };
 static const double MOST_ROOM = (double)((int64_t)1 << 45); /* bytes */
 
 typedef struct job {
@@ -109,7 +110,7 @@ static int run_shares(void *context, ptrdiff_t lo, ptrdiff_t hi) {
 
 /* fn over all items, in as many shares as there are buffers at most: the number of threads may have risen since. */
 static int deal(tgx_call *c, job_t *j, void (*fn)(job_t *, char *, int64_t, int64_t), int64_t items, int64_t work) {
-    int64_t pay = items / (MIN_WORK / work + 1);
+    int64_t pay = items / ((j->p.plane_by_plane ? MIN_PLANE_WORK : MIN_WORK) / work + 1);
     j->fn = fn, j->items = items, j->shares = pay > 1 ? at_most(pay, j->most_shares) : 1;
     return tgx_range(c, run_shares, j, j->shares, 1);
 }

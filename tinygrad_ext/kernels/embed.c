@@ -1,7 +1,7 @@
 /* Rows by number: embedding, its derivative, rows cut to a length; classes as vectors.
  *
- * The derivative adds rows in the order of the indices, in one thread, so its bits are always the same. Rejected: threads that
- * share the indices, which may meet in a row: each would need a table of its own, as large as the result. */
+ * The derivative adds rows in the order of the indices, so its bits are always the same; threads take columns. Rejected: threads
+ * that share the indices, which may meet in a row: each would need a table of its own, as large as the result. */
 #include <math.h>
 #include "once.h"
 #include "tgx.h"
@@ -22,12 +22,37 @@ static int need_indices(tgx_call *c, int arg) {
     return 0;
 }
 
+static int refuse_row(tgx_call *c, int64_t row, int64_t rows) {
+    return tgx_fail(c, TGX_INDEX_ERROR, "index out of range in self: embedding has rows 0 to %lld, but indices hold %lld",
+                    (long long)rows - 1, (long long)row);
+}
+
 /* The row that index i names, read once: another thread may be writing to the indices. Negative when it has been refused. */
 static inline int64_t row_at(tgx_call *c, const int64_t *at, int64_t i, int64_t rows) {
     int64_t row = tgx_once(at + i);
-    if (row >= 0 && row < rows) return row;
-    return tgx_fail(c, TGX_INDEX_ERROR, "index out of range in self: embedding has rows 0 to %lld, but indices hold %lld",
-                    (long long)rows - 1, (long long)row);
+    return row >= 0 && row < rows ? row : refuse_row(c, row, rows);
+}
+
+/* What the threads share. One that meets a row there is not notes it and gives up; the caller says so. */
+typedef struct {
+    const int64_t *at, *often;
+    const char *from;
+    char *to;
+    int64_t n, width, rows, padding, outside;
+} rows_t;
+
+static int outside(rows_t *job, int64_t row) {
+    __atomic_store_n(&job->outside, row, __ATOMIC_RELAXED);
+    return TGX_INDEX;
+}
+
+/* fn over all of the job; the first index outside is named, or that which a thread met if it has changed since. */
+static int share(tgx_call *c, int (*fn)(void *, ptrdiff_t, ptrdiff_t), rows_t *job, int64_t n, int64_t grain) {
+    int code = tgx_range(c, fn, job, n, grain);
+    if (code != TGX_INDEX) return code;
+    for (int64_t i = 0; i < job->n; i++)
+        if (row_at(c, job->at, i, job->rows) < 0) return TGX_FAILED;
+    return refuse_row(c, job->outside, job->rows);
 }
 
 static int check_matrix(tgx_call *c, const tgx_tensor *t, const char *name) {
@@ -53,16 +78,21 @@ static int embedding_shape(tgx_call *c) {
     return 0;
 }
 
-static int embedding_run(tgx_call *c) {
-    const tgx_tensor *w = tgx_in(c, 0), *indices = tgx_in(c, 1);
-    char *to = tgx_out(c, 0)->data;
-    int64_t bytes = w->sizes[1] * tgx_itemsize[w->dtype], rows = w->sizes[0];
-    for (int64_t i = 0; i < indices->count; i++, to += bytes) {
-        int64_t row = row_at(c, (const int64_t *)indices->data, i, rows);
-        if (row < 0) return TGX_FAILED;
-        memcpy(to, w->data + row * bytes, (size_t)bytes);
+static int copy_rows(void *given, ptrdiff_t lo, ptrdiff_t hi) {
+    rows_t *job = given;
+    for (ptrdiff_t i = lo; i < hi; i++) {
+        const int64_t row = tgx_once(job->at + i);
+        if (row < 0 || row >= job->rows) return outside(job, row);
+        memcpy(job->to + i * job->width, job->from + row * job->width, (size_t)job->width);
     }
     return 0;
+}
+
+static int embedding_run(tgx_call *c) {
+    const tgx_tensor *w = tgx_in(c, 0), *indices = tgx_in(c, 1);
+    rows_t job = {.at = (const int64_t *)indices->data, .from = w->data, .to = tgx_out(c, 0)->data, .n = indices->count,
+                  .width = w->sizes[1] * tgx_itemsize[w->dtype], .rows = w->sizes[0]};
+    return share(c, copy_rows, &job, job.n, 1 + TGX_SMALL / (1 + w->sizes[1]));
 }
 TGX_KERNEL(embedding, embedding_shape, embedding_run, 0)
 
@@ -84,17 +114,20 @@ static int embedding_backward_shape(tgx_call *c) {
     return 0;
 }
 
-#define ADD_ROWS(T) static int add_rows_##T(tgx_call *c, const int64_t *at, int64_t n, int64_t width, const int64_t *often) { \
-    const T *g = (const T *)tgx_in(c, 0)->data; \
-    T *out = (T *)tgx_out(c, 0)->data; \
-    int64_t rows = tgx_int(c, 2), padding = tgx_int(c, 3); \
-    for (int64_t i = 0; i < n; i++, g += width) { \
-        int64_t row = row_at(c, at, i, rows); \
-        if (row < 0) return TGX_FAILED; \
-        if (row == padding) continue; \
-        T *to = out + row * width; \
-        if (often) { \
-            const T scale = (T)1 / (T)often[row]; \
+enum { COLUMNS = 16 };         /* that a thread takes at least */
+
+/* Columns lo to hi, in steps of COLUMNS. */
+#define ADD_ROWS(T) static int add_rows_##T(void *given, ptrdiff_t lo, ptrdiff_t hi) { \
+    rows_t *job = given; \
+    const int64_t first = lo * COLUMNS, width = (hi * COLUMNS < job->width ? hi * COLUMNS : job->width) - first; \
+    const T *g = (const T *)job->from + first; \
+    for (int64_t i = 0; i < job->n; i++, g += job->width) { \
+        const int64_t row = tgx_once(job->at + i); \
+        if (row < 0 || row >= job->rows) return outside(job, row); \
+        if (row == job->padding) continue; \
+        T *to = (T *)job->to + row * job->width + first; \
+        if (job->often) { \
+            const T scale = (T)1 / (T)job->often[row]; \
             for (int64_t k = 0; k < width; k++) to[k] += g[k] * scale; \
         } else \
             for (int64_t k = 0; k < width; k++) to[k] += g[k]; \
@@ -118,8 +151,9 @@ static int embedding_backward_run(tgx_call *c) {
             often[row]++;
         }
     }
-    if (out->dtype == TGX_F32 || out->dtype == TGX_C64) return add_rows_float(c, at, indices->count, width, often);
-    return add_rows_double(c, at, indices->count, width, often);
+    rows_t job = {at, often, tgx_in(c, 0)->data, out->data, indices->count, width, tgx_int(c, 2), tgx_int(c, 3)};
+    return share(c, out->dtype == TGX_F32 || out->dtype == TGX_C64 ? add_rows_float : add_rows_double, &job, (width + COLUMNS - 1) / COLUMNS,
+                 1 + TGX_SMALL / (COLUMNS * (1 + indices->count)));
 }
 TGX_KERNEL(embedding_backward, embedding_backward_shape, embedding_backward_run, 0)
 

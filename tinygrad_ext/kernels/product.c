@@ -16,6 +16,7 @@ enum {
     STEP = 32,                 /* cuts fall on multiples of it, as micro-kernels take 4 to 32 rows at a time */
     SHORTEST = 128,            /* rows or columns of a piece: shorter ones make BLAS pack the other operand too often */
     MIN_WORK = 2 << 20,        /* multiplications of a piece */
+    MIN_VECTOR_WORK = 1 << 18, /* the same where each number of a matrix is read once */
 };
 
 /* ---- small and integer products ---------------------------------------------------------------------------------- */
@@ -201,7 +202,7 @@ typedef struct {
 /* Into how many calls an item is cut. Nothing that changes between two runs may come in here. */
 static int64_t piece_count(const tgx_product *p, double work) {
     int64_t pieces = at_most(p->services->processors(), at_least(p->s.m, p->s.n) / SHORTEST);
-    return at_least(at_most(pieces, (int64_t)(work / MIN_WORK)), 1);
+    return at_least(at_most(pieces, (int64_t)(work / (p->how == GEMM ? MIN_WORK : MIN_VECTOR_WORK))), 1);
 }
 
 static void run_part(const cut_t *cut, int64_t first, int64_t last) {
