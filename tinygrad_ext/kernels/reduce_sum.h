@@ -60,15 +60,22 @@ LANED(sum_f64, f64, double, a, 0, STEP_SUM, ADD)
 
 HALF_WIDTH BLOCK_FN(sum_f32) {
     const float *x = (const float *)p;
-    double lane[LANES] = {0};
+    double lane[LANES];
     int64_t i = 0;
+    if (n >= GROUP) {                                       /* zeros stored first cost as much as a group */
+        SIMD for (int l = 0; l < LANES; l++) lane[l] = 0.0 + (double)FOUR(x, l, LANES);
+        i = GROUP, x += GROUP;
+    } else memset(lane, 0, sizeof lane);
     for (; i + GROUP <= n; i += GROUP, x += GROUP) {
         SIMD for (int l = 0; l < LANES; l++) lane[l] = lane[l] + (double)FOUR(x, l, LANES);
     }
     for (; i + LANES <= n; i += LANES, x += LANES) {
         SIMD for (int l = 0; l < LANES; l++) lane[l] = lane[l] + (double)x[l];
     }
-    for (; i < n; i++, x++) lane[i % LANES] += *x;
+    double *to = lane;                                      /* the rest by pieces: one by one, the fold would wait for each */
+    const int64_t left = n - i;
+#define PIECE(w) if (left & (w)) { SIMD for (int l = 0; l < (w); l++) to[l] = to[l] + (double)x[l]; to += (w), x += (w); }
+    PIECE(8) PIECE(4) PIECE(2) PIECE(1)
     FOLD(lane, ADD);
     acc->a[0] = lane[0];
 }
