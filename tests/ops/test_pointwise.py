@@ -91,6 +91,12 @@ def test_clamp_passes_the_gradient_on_its_limits():
     assert t.grad.tolist() == [0, 1, 1, 1, 0]
 
 
+def test_one_to_any_power_is_one():
+    for dtype in (tg.float64, tg.complex64, tg.complex128):
+        x = tg.tensor([0.5, -3.0, float("nan"), float("inf")], dtype=dtype)
+        assert (tg.pow(1, x) == 1).all() and (1.0**x == 1).all()
+
+
 def test_power_has_no_nan_gradient_at_zero():
     base = tg.zeros(2, requires_grad=True)
     exponent = tg.tensor([0.0, 2.0], requires_grad=True)

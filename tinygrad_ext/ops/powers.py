@@ -121,7 +121,7 @@ op(
     scalar={
         "int": "vm_ipow(self, x)",
         "float": {"self == 2": "exp2(x)", "self == 1": "1", "else": "pow(self, x)"},
-        "complex": "pow(self, x)",
+        "complex": {"self == 1": "1", "else": "pow(self, x)"},
     },
     promote="scalars",
     holomorphic=True,
