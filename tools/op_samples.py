@@ -16,7 +16,7 @@ import tinygrad_ext as tg
 from tests.helpers.pytorchs_tables import op_db
 from tests.test_pytorch_samples import DIFFERENT, PARTLY, function_of, is_written, leaves, ours, rewritten
 from tinygrad_ext.testing.compare import flatten
-from tools.dtypes import backward, forward, same
+from tools.dtypes import backward, forward, same, widened
 
 AT_MOST = 8  # samples of one entry and dtype
 PLAIN = (torch.float32, torch.float64, torch.int64, torch.uint8, torch.bool)
@@ -175,9 +175,11 @@ def into(entry, fn, sample):
     except Exception:
         return
     args, targets = ours((sample.input, sample.args, sample.kwargs)), ours([torch.empty_like(w) for w in outs])
+    wide = widened((sample.input, sample.args, sample.kwargs))
+    exact = lambda: entry(wide[0], *wide[1], **wide[2])
     got = fn(args[0], *args[1], **args[2], out=targets[0] if isinstance(want, torch.Tensor) else tuple(targets))
-    same(got, want if returned is not None else None, entry)
-    same(targets, want, entry)
+    same(got, want if returned is not None else None, entry, exact)
+    same(targets, want, entry, exact)
 
 
 def with_out(entry, fn):

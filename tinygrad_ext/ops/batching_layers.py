@@ -310,7 +310,7 @@ def embedding(b, weight, indices, padding_idx, scale_grad_by_freq, sparse):
 def embedding_backward(b, grad_output, indices, num_weights, padding_idx, scale_grad_by_freq):
     grad = b.whole(grad_output)
     if padding_idx >= 0:
-        grad = grad * (b.whole(indices) != padding_idx).unsqueeze(-1)
+        grad = grad.masked_fill((b.whole(indices) == padding_idx).unsqueeze(-1), 0)
     at = placed(b, indices, num_weights)
     found = fused.embedding_dense_backward(grad, at, b.size * num_weights, -1, scale_grad_by_freq)
     return found.reshape((b.size, num_weights, grad.shape[-1]))

@@ -45,16 +45,28 @@ def _backward_twice(grad, grad_output, indices, padding_idx, scale_grad_by_freq)
     return rows
 
 
+def _np_embedding_back(grad, indices, rows, padding_idx, by_count):
+    import numpy as np
+
+    out, count = np.zeros((rows, grad.shape[-1]), grad.dtype), np.bincount(indices, minlength=rows)
+    np.add.at(out, indices, grad / count[indices, None] if by_count else grad)
+    out[[] if padding_idx < 0 else padding_idx] = 0
+    return out
+
+
 op(
     "aten::embedding_dense_backward(Tensor grad_output, Tensor indices, int num_weights, int padding_idx, "
     "bool scale_grad_by_freq) -> Tensor",
     batch=batching_layers.embedding_backward,
     kernel="embedding_backward",
     variants="function",
-    samples=lambda make: iter([Sample(make(4, 3), make.ints(0, 5, (4,)), 5, -1, False)]),
+    samples=lambda make: [
+        Sample(make(4, 3), make.ints(0, 5, (4,)), 5, -1, False),
+        Sample(make(4, 3), make.ints(0, 3, (4,)), 5, 1, True),
+    ],
     grad={"grad_output": _backward_twice},
     jvp="linear",
-    gaps={"reference": "gradcheck of embedding compares it"},
+    reference=_np_embedding_back,
     doc="Sum of the gradients of each row that embedding looked up.",
 )
 

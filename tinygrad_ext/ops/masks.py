@@ -3,7 +3,7 @@
 import tinygrad_ext as tg
 from tinygrad_ext.ops import batching_masks
 from tinygrad_ext.ops.record import op
-from tinygrad_ext.ops.samples import Sample
+from tinygrad_ext.ops.samples import Sample, zeros
 
 op(
     "aten::where(Tensor condition) -> Tensor(a)[]",
@@ -39,9 +39,13 @@ def _reference_nonzero(self):
     return numpy.argwhere(self)
 
 
-def _as_tuple(self, as_tuple):
+def _as_tuple(self, as_tuple, out):
+    if out is not None and as_tuple:
+        raise RuntimeError(
+            "nonzero(): out is one tensor of rows, as_tuple=True asks for a vector of each dimension: leave one out"
+        )
     if not as_tuple:
-        return self.nonzero()
+        return self.nonzero() if out is None else tg.nonzero(self, out=out)
     return tuple((self if self.dim() else self.reshape(1)).nonzero().unbind(1))
 
 
@@ -64,10 +68,17 @@ op(
 )
 
 op(
-    "aten::nonzero.as_tuple(Tensor self, *, bool as_tuple) -> Tensor(a)[]",
+    "aten::nonzero.as_tuple(Tensor self, *, bool as_tuple, Tensor? out=None) -> Tensor(a)[]",
     compose=_as_tuple,
     samples=lambda make: [Sample(make(3, 4), as_tuple=True), Sample(make(), as_tuple=True)],
     gaps={"shape": "how many there are depends on the values"},
+    errors=[
+        (
+            lambda: tg.nonzero(zeros(2), as_tuple=True, out=zeros(2, 1)),
+            RuntimeError,
+            "nonzero(): out is one tensor of rows",
+        ),
+    ],
     doc="Indices of the elements that are not zero; with as_tuple one vector for each dimension.",
 )
 

@@ -2,6 +2,7 @@
 
 And what writing to such a view does, without writing: a copy of the whole with the part replaced."""
 
+import tinygrad_ext as tg
 from tinygrad_ext.ops import batching_putback
 from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.record import op
@@ -132,6 +133,42 @@ op(
     ],
     errors=[(lambda: _ones(5).slice_scatter(_ones(2), 0, 1), RuntimeError, "a size equal to the slice of self")],
     doc="A copy of self in which src stands in one slice of a dimension.",
+)
+
+
+def _as_strided_scatter(self, src, size, stride, storage_offset):
+    """src is put where a vector of places, cut as the window, says."""
+    first = self.storage_offset()
+    length = first + sum((n - 1) * step for n, step in zip(self.shape, self.stride())) + 1 if self.numel() else first
+    offset = first if storage_offset is None else storage_offset
+    places = tg.arange(length, device=self.device).as_strided(size, stride, offset)
+    if tuple(places.shape) != tuple(src.shape):
+        raise RuntimeError(
+            f"as_strided_scatter(): expected src to have a size equal to the slice of self. src size = "
+            f"{tuple(src.shape)}, slice size = {tuple(places.shape)}"
+        )
+    memory = self.as_strided((length,), (1,), 0).index_copy(0, places.reshape(-1), src.reshape(-1))
+    return memory.as_strided(self.shape, self.stride(), first)
+
+
+op(
+    "aten::as_strided_scatter(Tensor self, Tensor src, int[] size, int[] stride, int? storage_offset=None) -> Tensor",
+    compose=_as_strided_scatter,
+    variants="function method out",
+    types=_ALL,
+    samples=lambda make: [
+        Sample(make(3, 3), make(2, 2), (2, 2), (1, 2), 1),
+        Sample(make(16), make(2, 1, 2), (2, 1, 2), (8, 2, 1)),
+    ],
+    gaps={
+        "layout": "reads the storage, whose layout is what the check varies",
+        "torch": "its gradient of self is that of what was replaced",
+    },
+    errors=[
+        (lambda: _ones(3).as_strided_scatter(_ones(2), (2,), (9,)), RuntimeError, "out of bounds for storage of size"),
+        (lambda: _ones(3).as_strided_scatter(_ones(1), (2,), (1,)), RuntimeError, "a size equal to the slice of self"),
+    ],
+    doc="A copy of self in which src stands in a window of its memory, as as_strided cuts it.",
 )
 
 op(
