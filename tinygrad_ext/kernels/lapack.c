@@ -1,5 +1,6 @@
 /* What kernels over matrices share. See lapack.h. */
 #include "lapack.h"
+#include "lanes.h"
 #include <stdio.h>
 
 enum { PIECES = 16 };
@@ -54,9 +55,14 @@ int64_t tgx_matrix_scratch(tgx_call *c, int64_t parts, int64_t bytes) {
 static int piece(void *context, ptrdiff_t lo, ptrdiff_t hi) {
     tgx_matrices *job = context;
     int inside = job->c->services->mark_region(1), entered = job->blas->enter();
-    for (ptrdiff_t p = lo; p < hi; p++)
-        for (int64_t i = job->count * p / job->parts; i < job->count * (p + 1) / job->parts; i++)
-            job->one(job, i, (char *)job->c->scratch + p * job->bytes);
+    for (ptrdiff_t p = lo; p < hi; p++) {
+        int64_t i = job->count * p / job->parts, end = job->count * (p + 1) / job->parts;
+        char *scratch = (char *)job->c->scratch + p * job->bytes;
+        if (job->lanes)
+            for (int64_t step = job->lanes->lanes; i < end; i += step) job->some(job, i, end - i < step ? end - i : step, scratch);
+        else
+            for (; i < end; i++) job->one(job, i, scratch);
+    }
     job->blas->leave(entered);
     job->c->services->mark_region(inside);
     return 0;

@@ -43,6 +43,8 @@ typedef struct tgx_matrices {
     tgx_call *c;
     const tgx_blas *blas;
     void (*one)(struct tgx_matrices *job, int64_t i, char *scratch);   /* what is done with matrix i */
+    void (*some)(struct tgx_matrices *job, int64_t i, int64_t count, char *scratch);   /* or with so many from i on, by `lanes` */
+    const struct tgx_lane_ops *lanes;  /* see lanes.h; NULL: one by one */
     int64_t count, parts;              /* matrices, pieces that the batch is cut into */
     int64_t bytes;                     /* scratch of a piece */
     int dtype;

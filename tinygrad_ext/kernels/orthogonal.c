@@ -1,5 +1,5 @@
 /* QR factors and Householder reflectors, by LAPACK. */
-#include "lapack.h"
+#include "lanes.h"
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -17,6 +17,11 @@ static void orgqr(tgx_matrices *job, char *a, int64_t m, int64_t n, int64_t k, c
     TGX_CALL(job->blas->routine(TGX_ORGQR, job->dtype), 9, &m, &n, &k, a, &lda, tau, work, &length, &info);
 }
 
+/* Scratch of a piece: what one matrix needs, or so many elements of a group side by side. */
+static int64_t piece_bytes(const tgx_tensor *a, int64_t one, int64_t elements) {
+    return tgx_lanes_for(tgx_matrix_count(a), rows(a), columns(a), a->dtype) ? most(one, tgx_lanes_bytes(elements)) : one;
+}
+
 /* ---- reflectors: (A) -> a, tau ----------------------------------------------------------------------------------- */
 
 static int64_t work_length(int64_t m, int64_t n) { return BLOCK * most(most(m, n), 1) + BLOCK * BLOCK; }
@@ -30,6 +35,16 @@ static void geqrf_one(tgx_matrices *job, int64_t i, char *scratch) {
     tgx_turn(tgx_out(c, 0)->data + i * m * n * size, n, scratch, m, n, m, size);
 }
 
+static void geqrf_some(tgx_matrices *job, int64_t i, int64_t count, char *scratch) {
+    tgx_call *c = job->c;
+    int64_t m = job->m, n = job->n, k = least(m, n);
+    char *tau = scratch + tgx_lanes_bytes(m * n);
+    tgx_lanes_take(job->lanes, scratch, tgx_in(c, 0)->data, i, count, m * n, job->dtype);
+    job->lanes->reflectors(scratch, m, n, tau);
+    tgx_lanes_give(job->lanes, tgx_out(c, 0)->data, scratch, i, count, m * n, job->dtype);
+    tgx_lanes_give(job->lanes, tgx_out(c, 1)->data, tau, i, count, k, job->dtype);
+}
+
 static int geqrf_shape(tgx_call *c) {
     const tgx_tensor *a = tgx_in(c, 0);
     if (tgx_matrix_check(c, a, "geqrf", "input", 0) || !tgx_routine_needed(c, "geqrf", TGX_GEQRF, a->dtype)) return TGX_FAILED;
@@ -39,12 +54,13 @@ static int geqrf_shape(tgx_call *c) {
     tgx_matrix_result(c, 0, a, m, n, a->dtype);
     tgx_batch_result(c, 1, a, least(m, n), a->dtype);
     tgx_matrix_scratch(c, tgx_matrix_parts(tgx_matrix_count(a), 2.0 * (double)m * (double)n * (double)least(m, n)),
-                       tgx_round64(m * n * size) + work_length(m, n) * size);
+                       piece_bytes(a, tgx_round64(m * n * size) + work_length(m, n) * size, (m + 1) * n));
     return 0;
 }
 static int geqrf_run(tgx_call *c) {
     const tgx_tensor *a = tgx_in(c, 0);
-    tgx_matrices job = {.c = c, .one = geqrf_one, .count = tgx_matrix_count(a), .dtype = a->dtype, .m = rows(a), .n = columns(a)};
+    tgx_matrices job = {.c = c, .one = geqrf_one, .some = geqrf_some, .count = tgx_matrix_count(a), .dtype = a->dtype, .m = rows(a), .n = columns(a)};
+    job.lanes = tgx_lanes_for(job.count, job.m, job.n, a->dtype);
     return tgx_matrix_run(&job);
 }
 TGX_KERNEL(geqrf, geqrf_shape, geqrf_run, 0)
@@ -75,6 +91,20 @@ static void qr_one(tgx_matrices *job, int64_t i, char *scratch) {
     tgx_turn(q->data + i * m * wide * size, wide, scratch, m, wide, m, size);
 }
 
+static void qr_some(tgx_matrices *job, int64_t i, int64_t count, char *scratch) {
+    tgx_call *c = job->c;
+    int64_t m = job->m, n = job->n, k = least(m, n), height = job->k == COMPLETE ? m : k;
+    char *tau = scratch + tgx_lanes_bytes(m * n), *q = tau + tgx_lanes_bytes(k);
+    tgx_lanes_take(job->lanes, scratch, tgx_in(c, 0)->data, i, count, m * n, job->dtype);
+    job->lanes->reflectors(scratch, m, n, tau);
+    if (job->k != R_ALONE) {
+        job->lanes->product(scratch, m, n, k, tau, q, height);
+        tgx_lanes_give(job->lanes, tgx_out(c, 0)->data, q, i, count, m * height, job->dtype);
+    }
+    job->lanes->above(scratch, height, n);
+    tgx_lanes_give(job->lanes, tgx_out(c, 1)->data, scratch, i, count, height * n, job->dtype);
+}
+
 static int qr_shape(tgx_call *c) {
     const tgx_tensor *a = tgx_in(c, 0);
     int mode = mode_of(c->args[1].text);
@@ -89,13 +119,15 @@ static int qr_shape(tgx_call *c) {
     else tgx_matrix_result(c, 0, a, m, wide, a->dtype);
     tgx_matrix_result(c, 1, a, mode == COMPLETE ? m : k, n, a->dtype);
     tgx_matrix_scratch(c, tgx_matrix_parts(tgx_matrix_count(a), 4.0 * (double)m * (double)most(wide, n) * (double)k),
-                       tgx_round64(m * most(wide, n) * size) + tgx_round64(k * size) + work_length(m, most(wide, n)) * size);
+                       piece_bytes(a, tgx_round64(m * most(wide, n) * size) + tgx_round64(k * size) + work_length(m, most(wide, n)) * size,
+                                   (m + 1) * n + m * m));
     return 0;
 }
 static int qr_run(tgx_call *c) {
     const tgx_tensor *a = tgx_in(c, 0);
-    tgx_matrices job = {.c = c, .one = qr_one, .count = tgx_matrix_count(a), .dtype = a->dtype, .m = rows(a), .n = columns(a),
+    tgx_matrices job = {.c = c, .one = qr_one, .some = qr_some, .count = tgx_matrix_count(a), .dtype = a->dtype, .m = rows(a), .n = columns(a),
                         .k = mode_of(c->args[1].text)};
+    job.lanes = tgx_lanes_for(job.count, job.m, job.n, a->dtype);
     return tgx_matrix_run(&job);
 }
 TGX_KERNEL(_qr, qr_shape, qr_run, 0)
@@ -125,6 +157,16 @@ static void product_one(tgx_matrices *job, int64_t i, char *scratch) {
     tgx_turn(tgx_out(c, 0)->data + i * m * n * size, n, scratch, m, n, m, size);
 }
 
+static void product_some(tgx_matrices *job, int64_t i, int64_t count, char *scratch) {
+    tgx_call *c = job->c;
+    int64_t m = job->m, n = job->n, k = job->k;
+    char *tau = scratch + tgx_lanes_bytes(m * n), *q = tau + tgx_lanes_bytes(n);
+    tgx_lanes_take(job->lanes, scratch, tgx_in(c, 0)->data, i, count, m * n, job->dtype);
+    tgx_lanes_take(job->lanes, tau, tgx_in(c, 1)->data, i, count, k, job->dtype);
+    job->lanes->product(scratch, m, n, k, tau, q, n);
+    tgx_lanes_give(job->lanes, tgx_out(c, 0)->data, q, i, count, m * n, job->dtype);
+}
+
 static int product_shape(tgx_call *c) {
     const tgx_tensor *a = tgx_in(c, 0), *tau = tgx_in(c, 1);
     const char *title = "linalg.householder_product";
@@ -137,13 +179,14 @@ static int product_shape(tgx_call *c) {
     tgx_need_dense(c, 0), tgx_need_dense(c, 1);
     tgx_matrix_result(c, 0, a, m, n, a->dtype);
     tgx_matrix_scratch(c, tgx_matrix_parts(tgx_matrix_count(a), 2.0 * (double)m * (double)n * (double)k),
-                       tgx_round64(m * n * size) + tgx_round64(k * size) + work_length(m, n) * size);
+                       piece_bytes(a, tgx_round64(m * n * size) + tgx_round64(k * size) + work_length(m, n) * size, (2 * m + 1) * n));
     return 0;
 }
 static int product_run(tgx_call *c) {
     const tgx_tensor *a = tgx_in(c, 0), *tau = tgx_in(c, 1);
-    tgx_matrices job = {.c = c, .one = product_one, .count = tgx_matrix_count(a), .dtype = a->dtype, .m = rows(a), .n = columns(a),
-                        .k = tau->sizes[tau->rank - 1]};
+    tgx_matrices job = {.c = c, .one = product_one, .some = product_some, .count = tgx_matrix_count(a), .dtype = a->dtype, .m = rows(a),
+                        .n = columns(a), .k = tau->sizes[tau->rank - 1]};
+    job.lanes = tgx_lanes_for(job.count, job.m, job.n, a->dtype);
     return tgx_matrix_run(&job);
 }
 TGX_KERNEL(_householder_product, product_shape, product_run, 0)

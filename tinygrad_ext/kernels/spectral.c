@@ -2,7 +2,7 @@
  *
  * What is not finite is refused before LAPACK sees it: its iterations may not end on a NaN. */
 #include <math.h>
-#include "lapack.h"
+#include "lanes.h"
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t rows(const tgx_tensor *t) { return t->sizes[t->rank - 2]; }
@@ -24,6 +24,11 @@ static int all_finite(const tgx_tensor *t, int64_t i, int64_t count) {
     return sum == 0;
 }
 
+
+/* How values alone are computed: rotations pay only where more than one matrix turns. */
+static const tgx_lane_ops *values_lanes(const tgx_tensor *a) {
+    return tgx_matrix_count(a) > 1 ? tgx_lanes_for(tgx_matrix_count(a), rows(a), columns(a), a->dtype) : NULL;
+}
 
 /* Of run: `one` for all matrices, whose info goes into a row at the end of each piece's scratch. */
 static int run(tgx_call *c, tgx_matrices *job, const char *title, const char *trouble) {
@@ -81,6 +86,16 @@ static void svd_one(tgx_matrices *job, int64_t i, char *scratch) {
     }
 }
 
+static void svd_some(tgx_matrices *job, int64_t i, int64_t count, char *scratch) {
+    tgx_call *c = job->c;
+    int64_t m = job->m, n = job->n;
+    char *values = scratch + tgx_lanes_bytes(m * n);
+    tgx_lanes_take(job->lanes, scratch, tgx_in(c, 0)->data, i, count, m * n, job->dtype);
+    int64_t failed = job->lanes->singular(scratch, m, n, values, count);
+    if (failed >= 0) note(job, i + failed, 1);
+    tgx_lanes_give(job->lanes, tgx_out(c, 1)->data, values, i, count, least(m, n), job->dtype);
+}
+
 static int64_t svd_real_bytes(const tgx_call *c, int64_t m, int64_t n, int dtype) {
     int64_t mn = least(m, n), mx = m + n - mn;
     if (!is_complex(dtype)) return 0;
@@ -112,6 +127,7 @@ static int svd_shape(tgx_call *c) {
         length = tgx_work_wanted(wanted, a->dtype);
     }
     int64_t bytes = tgx_round64(m * n * size) + svd_real_bytes(c, m, n, a->dtype) + tgx_round64(8 * k * 8) + length * size;
+    if (!vectors && values_lanes(a)) bytes += tgx_lanes_bytes((m + 1) * n);
     tgx_matrix_scratch(c, tgx_matrix_parts(tgx_matrix_count(a), 8.0 * (double)m * (double)n * (double)(k + 8)), bytes);
     c->notes[3] = length;
     return 0;
@@ -119,7 +135,8 @@ static int svd_shape(tgx_call *c) {
 
 static int svd_run(tgx_call *c) {
     const tgx_tensor *a = tgx_in(c, 0);
-    tgx_matrices job = {.one = svd_one, .k = svd_real_bytes(c, rows(a), columns(a), a->dtype)};
+    tgx_matrices job = {.one = svd_one, .some = svd_some, .k = svd_real_bytes(c, rows(a), columns(a), a->dtype)};
+    if (!tgx_int(c, 2)) job.lanes = values_lanes(a);
     return run(c, &job, "linalg.svd", "singular values");
 }
 TGX_KERNEL(_svd, svd_shape, svd_run, 0)
@@ -150,6 +167,17 @@ static void eigh_one(tgx_matrices *job, int64_t i, char *scratch) {
     if (vectors) tgx_turn(tgx_out(c, 1)->data + i * n * n * size, n, scratch, n, n, n, size);
 }
 
+static void eigh_some(tgx_matrices *job, int64_t i, int64_t count, char *scratch) {
+    tgx_call *c = job->c;
+    int64_t n = job->n;
+    const char *uplo = c->args[1].text;
+    char *values = scratch + tgx_lanes_bytes(n * n);
+    tgx_lanes_take(job->lanes, scratch, tgx_in(c, 0)->data, i, count, n * n, job->dtype);
+    int64_t failed = job->lanes->eigenvalues(scratch, n, *uplo == 'U' || *uplo == 'u', values, count);
+    if (failed >= 0) note(job, i + failed, 1);
+    tgx_lanes_give(job->lanes, tgx_out(c, 0)->data, values, i, count, n, job->dtype);
+}
+
 static int eigh_shape(tgx_call *c) {
     const tgx_tensor *a = tgx_in(c, 0);
     const char *uplo = c->args[1].text;
@@ -171,12 +199,15 @@ static int eigh_shape(tgx_call *c) {
         length = tgx_work_wanted(wanted, a->dtype);
     }
     int64_t bytes = tgx_round64(n * n * size) + tgx_round64(eigh_reals(n, vectors, a->dtype) * 8) + tgx_round64(integers * 8) + length * size;
+    if (!vectors && values_lanes(a)) bytes += tgx_lanes_bytes((n + 1) * n);
     tgx_matrix_scratch(c, tgx_matrix_parts(tgx_matrix_count(a), 9.0 * (double)n * (double)n * (double)(n + 8)), bytes);
     c->notes[3] = length;
     return 0;
 }
 static int eigh_run(tgx_call *c) {
-    tgx_matrices job = {.one = eigh_one};
+    const tgx_tensor *a = tgx_in(c, 0);
+    tgx_matrices job = {.one = eigh_one, .some = eigh_some};
+    if (!tgx_int(c, 2)) job.lanes = values_lanes(a);
     return run(c, &job, "linalg.eigh", "eigenvalues");
 }
 TGX_KERNEL(_eigh, eigh_shape, eigh_run, 0)

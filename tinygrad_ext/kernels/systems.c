@@ -1,5 +1,6 @@
 /* Triangular factors and systems of linear equations. The names of the ops that they serve are an argument, for messages. */
 #include "factor.h"
+#include "lanes.h"
 #include <math.h>
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -7,6 +8,12 @@ static int32_t *ints(const tgx_tensor *t) { return (int32_t *)t->data; }
 static int64_t rows(const tgx_tensor *t) { return t->sizes[t->rank - 2]; }
 static int64_t columns(const tgx_tensor *t) { return t->sizes[t->rank - 1]; }
 static double cube(int64_t n) { return (double)n * (double)n * (double)n / 3; }
+
+static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
+/* Scratch of a piece: what one matrix needs, or so many elements of a group side by side. */
+static int64_t piece_bytes(const tgx_tensor *a, int64_t count, int64_t one, int64_t elements) {
+    return tgx_lanes_for(count, rows(a), columns(a), a->dtype) ? larger(one, tgx_lanes_bytes(elements)) : one;
+}
 
 /* Look for the library before anything is read: Python may run. */
 static int look(tgx_call *c) { return c->meta || c->services->blas() ? 0 : TGX_FAILED; }
@@ -34,19 +41,29 @@ static void cholesky_one(tgx_matrices *job, int64_t i, char *scratch) {
     }
 }
 
+static void cholesky_some(tgx_matrices *job, int64_t i, int64_t count, char *scratch) {
+    tgx_call *c = job->c;
+    int64_t n = job->n;
+    tgx_lanes_take(job->lanes, scratch, tgx_in(c, 0)->data, i, count, n * n, job->dtype);
+    job->lanes->cholesky(scratch, n, (int)tgx_int(c, 1), ints(tgx_out(c, 1)) + i, count);
+    tgx_lanes_give(job->lanes, tgx_out(c, 0)->data, scratch, i, count, n * n, job->dtype);
+}
+
 static int cholesky_shape(tgx_call *c) {
     const tgx_tensor *a = tgx_in(c, 0);
     if (look(c) || tgx_matrix_check(c, a, c->args[3].text, "A", 1)) return TGX_FAILED;
     tgx_need_dense(c, 0);
     tgx_matrix_result(c, 0, a, rows(a), columns(a), a->dtype);
     tgx_batch_result(c, 1, a, -1, TGX_I32);
-    tgx_matrix_scratch(c, tgx_matrix_parts(tgx_matrix_count(a), cube(rows(a))), tgx_int(c, 1) ? rows(a) * rows(a) * tgx_itemsize[a->dtype] : 0);
+    tgx_matrix_scratch(c, tgx_matrix_parts(tgx_matrix_count(a), cube(rows(a))),
+                       piece_bytes(a, tgx_matrix_count(a), tgx_int(c, 1) ? rows(a) * rows(a) * tgx_itemsize[a->dtype] : 0, rows(a) * rows(a)));
     return 0;
 }
 
 static int cholesky_run(tgx_call *c) {
     const tgx_tensor *a = tgx_in(c, 0), *info = tgx_out(c, 1);
-    tgx_matrices job = {.c = c, .one = cholesky_one, .count = tgx_matrix_count(a), .dtype = a->dtype, .n = rows(a)};
+    tgx_matrices job = {.c = c, .one = cholesky_one, .some = cholesky_some, .count = tgx_matrix_count(a), .dtype = a->dtype, .n = rows(a)};
+    job.lanes = tgx_lanes_for(job.count, rows(a), rows(a), a->dtype);
     char room[48];
     int64_t i;
     if (tgx_matrix_run(&job)) return TGX_FAILED;
@@ -82,6 +99,23 @@ static void lu_one(tgx_matrices *job, int64_t i, char *scratch) {
     tgx_turn(tgx_out(c, 0)->data + i * m * n * tgx_itemsize[job->dtype], n, scratch, m, n, m, tgx_itemsize[job->dtype]);
 }
 
+/* The factors of a group in scratch, pivots behind them. Returns what comes behind these. */
+static char *factored_some(tgx_matrices *job, const tgx_tensor *a, int64_t i, int64_t count, char *scratch, int32_t *pivots, int32_t *info) {
+    int64_t m = rows(a), n = columns(a), k = least(m, n);
+    char *room = scratch + tgx_lanes_bytes(m * n);
+    tgx_lanes_take(job->lanes, scratch, a->data, i, count, m * n, job->dtype);
+    job->lanes->lu(scratch, m, n, room, pivots, info, count);
+    return room + tgx_lanes_bytes(k);
+}
+
+static void lu_some(tgx_matrices *job, int64_t i, int64_t count, char *scratch) {
+    tgx_call *c = job->c;
+    const tgx_tensor *a = tgx_in(c, 0);
+    int64_t m = rows(a), n = columns(a);
+    factored_some(job, a, i, count, scratch, ints(tgx_out(c, 1)) + i * least(m, n), ints(tgx_out(c, 2)) + i);
+    tgx_lanes_give(job->lanes, tgx_out(c, 0)->data, scratch, i, count, m * n, job->dtype);
+}
+
 static int lu_shape(tgx_call *c) {
     const tgx_tensor *a = tgx_in(c, 0);
     if (look(c) || tgx_matrix_check(c, a, c->args[3].text, "A", 0)) return TGX_FAILED;
@@ -89,13 +123,15 @@ static int lu_shape(tgx_call *c) {
     tgx_matrix_result(c, 0, a, rows(a), columns(a), a->dtype);
     tgx_batch_result(c, 1, a, least(rows(a), columns(a)), TGX_I32);
     tgx_batch_result(c, 2, a, -1, TGX_I32);
-    tgx_matrix_scratch(c, tgx_matrix_parts(tgx_matrix_count(a), cube(least(rows(a), columns(a)))), factor_bytes(a));
+    tgx_matrix_scratch(c, tgx_matrix_parts(tgx_matrix_count(a), cube(least(rows(a), columns(a)))),
+                       piece_bytes(a, tgx_matrix_count(a), factor_bytes(a), (rows(a) + 1) * columns(a)));
     return 0;
 }
 
 static int lu_run(tgx_call *c) {
     const tgx_tensor *a = tgx_in(c, 0), *info = tgx_out(c, 2);
-    tgx_matrices job = {.c = c, .one = lu_one, .count = tgx_matrix_count(a), .dtype = a->dtype};
+    tgx_matrices job = {.c = c, .one = lu_one, .some = lu_some, .count = tgx_matrix_count(a), .dtype = a->dtype};
+    job.lanes = tgx_int(c, 1) ? tgx_lanes_for(job.count, rows(a), columns(a), a->dtype) : NULL;
     char room[48];
     int64_t i;
     if (tgx_matrix_run(&job)) return TGX_FAILED;
@@ -173,6 +209,25 @@ static void solve_one(tgx_matrices *job, int64_t i, char *scratch) {
     tgx_turn(x->data + i * n * k * size, k, side, n, k, n, size);
 }
 
+/* Those matrices of b that stand at places i to i + count of the result: some may be shared. */
+static void take_placed(tgx_matrices *job, const tgx_tensor *b, const tgx_tensor *x, int64_t i, int64_t count, char *to) {
+    const char *places[TGX_LANES_BYTES];
+    int64_t each = rows(b) * columns(b);
+    for (int64_t l = 0; l < count; l++) places[l] = b->data + place(b, x->sizes, x->rank - 2, i + l) * each * tgx_itemsize[job->dtype];
+    job->lanes->take(to, places, each, count);
+}
+
+static void solve_some(tgx_matrices *job, int64_t i, int64_t count, char *scratch) {
+    tgx_call *c = job->c;
+    const tgx_tensor *a = tgx_in(c, 0), *b = tgx_in(c, 1), *x = tgx_out(c, 0);
+    int64_t n = rows(a), k = columns(b);
+    char *side = factored_some(job, a, i, count, scratch, ints(tgx_out(c, 2)) + i * n, ints(tgx_out(c, 3)) + i);
+    tgx_lanes_give(job->lanes, tgx_out(c, 1)->data, scratch, i, count, n * n, job->dtype);
+    take_placed(job, b, x, i, count, side);
+    job->lanes->solve(scratch, scratch + tgx_lanes_bytes(n * n), side, n, k);
+    tgx_lanes_give(job->lanes, x->data, side, i, count, n * k, job->dtype);
+}
+
 static int solve_shape(tgx_call *c) {
     const tgx_tensor *a = tgx_in(c, 0), *b = tgx_in(c, 1);
     const char *title = c->args[3].text;
@@ -183,7 +238,8 @@ static int solve_shape(tgx_call *c) {
     tgx_matrix_result(c, 1, a, rows(a), rows(a), a->dtype);
     tgx_batch_result(c, 2, a, rows(a), TGX_I32);
     tgx_batch_result(c, 3, a, -1, TGX_I32);
-    tgx_matrix_scratch(c, tgx_matrix_parts(tgx_matrix_count(a), cube(rows(a))), factor_bytes(a) + side_bytes(b));
+    tgx_matrix_scratch(c, tgx_matrix_parts(tgx_matrix_count(a), cube(rows(a))),
+                       piece_bytes(a, tgx_matrix_count(a), factor_bytes(a) + side_bytes(b), rows(a) * (rows(a) + 1 + columns(b))));
     return 0;
 }
 
@@ -196,7 +252,9 @@ static int refuse_singular(tgx_call *c, const tgx_tensor *info, const char *titl
 }
 
 static int solve_run(tgx_call *c) {
-    tgx_matrices job = {.c = c, .one = solve_one, .count = tgx_matrix_count(tgx_in(c, 0)), .dtype = tgx_in(c, 0)->dtype};
+    const tgx_tensor *a = tgx_in(c, 0);
+    tgx_matrices job = {.c = c, .one = solve_one, .some = solve_some, .count = tgx_matrix_count(a), .dtype = a->dtype};
+    job.lanes = tgx_lanes_for(job.count, rows(a), rows(a), a->dtype);
     if (tgx_matrix_run(&job)) return TGX_FAILED;
     return tgx_int(c, 2) ? refuse_singular(c, tgx_out(c, 3), c->args[3].text) : 0;
 }
@@ -254,18 +312,31 @@ static void triangle_one(tgx_matrices *job, int64_t i, char *scratch) {
     tgx_turn(x->data + i * n * k * size, k, scratch, n, k, n, size);
 }
 
+static void triangle_some(tgx_matrices *job, int64_t i, int64_t count, char *scratch) {
+    tgx_call *c = job->c;
+    const tgx_tensor *a = tgx_in(c, 0), *b = tgx_in(c, 1), *x = tgx_out(c, 0);
+    int64_t n = rows(a), k = columns(b);
+    char *side = scratch + tgx_lanes_bytes(n * n);
+    take_placed(job, a, x, i, count, scratch);
+    take_placed(job, b, x, i, count, side);
+    job->lanes->triangle(scratch, side, n, k, (int)tgx_int(c, 2), (int)tgx_int(c, 3));
+    tgx_lanes_give(job->lanes, x->data, side, i, count, n * k, job->dtype);
+}
+
 static int triangle_shape(tgx_call *c) {
     const tgx_tensor *a = tgx_in(c, 0), *b = tgx_in(c, 1);
     if (system_shape(c, a, b, 0, "linalg.solve_triangular")) return TGX_FAILED;
     tgx_need_dense(c, 0), tgx_need_dense(c, 1);
     double work = (double)rows(a) * (double)rows(a) * (double)columns(b);
-    tgx_matrix_scratch(c, tgx_matrix_parts(result_count(&c->outputs[0]), work), side_bytes(b));
+    int64_t count = result_count(&c->outputs[0]);
+    tgx_matrix_scratch(c, tgx_matrix_parts(count, work), piece_bytes(a, count, side_bytes(b), rows(a) * (rows(a) + columns(b))));
     return 0;
 }
 
 static int triangle_run(tgx_call *c) {
     const tgx_tensor *x = tgx_out(c, 0);
-    tgx_matrices job = {.c = c, .one = triangle_one, .count = tgx_matrix_count(x), .dtype = x->dtype};
+    tgx_matrices job = {.c = c, .one = triangle_one, .some = triangle_some, .count = tgx_matrix_count(x), .dtype = x->dtype};
+    job.lanes = tgx_lanes_for(job.count, rows(tgx_in(c, 0)), rows(tgx_in(c, 0)), x->dtype);
     return tgx_matrix_run(&job);
 }
 TGX_KERNEL(_solve_triangular, triangle_shape, triangle_run, 0)
@@ -283,6 +354,17 @@ static void inverse_one(tgx_matrices *job, int64_t i, char *scratch) {
     tgx_turn(to, n, scratch, n, n, n, size);
 }
 
+static void inverse_some(tgx_matrices *job, int64_t i, int64_t count, char *scratch) {
+    tgx_call *c = job->c;
+    const tgx_tensor *a = tgx_in(c, 0);
+    int64_t n = rows(a);
+    int32_t pivots[TGX_LANES_BYTES * TGX_LANES_ORDER];
+    char *side = factored_some(job, a, i, count, scratch, pivots, ints(tgx_out(c, 1)) + i);
+    job->lanes->identity(side, n, n);
+    job->lanes->solve(scratch, scratch + tgx_lanes_bytes(n * n), side, n, n);
+    tgx_lanes_give(job->lanes, tgx_out(c, 0)->data, side, i, count, n * n, job->dtype);
+}
+
 static int inverse_shape(tgx_call *c) {
     const tgx_tensor *a = tgx_in(c, 0);
     if (look(c) || tgx_matrix_check(c, a, c->args[2].text, "A", 1)) return TGX_FAILED;
@@ -291,13 +373,15 @@ static int inverse_shape(tgx_call *c) {
     tgx_matrix_result(c, 0, a, n, n, a->dtype);
     tgx_batch_result(c, 1, a, -1, TGX_I32);
     int64_t work = n * (c->meta || c->services->blas()->routine(TGX_GETRI, a->dtype) ? 64 : n > 64 ? n : 64) * tgx_itemsize[a->dtype];
-    tgx_matrix_scratch(c, tgx_matrix_parts(tgx_matrix_count(a), 3 * cube(n)), factor_bytes(a) + tgx_round64(n * 4) + work);
+    tgx_matrix_scratch(c, tgx_matrix_parts(tgx_matrix_count(a), 3 * cube(n)),
+                       piece_bytes(a, tgx_matrix_count(a), factor_bytes(a) + tgx_round64(n * 4) + work, n * (2 * n + 1)));
     return 0;
 }
 
 static int inverse_run(tgx_call *c) {
     const tgx_tensor *a = tgx_in(c, 0), *info = tgx_out(c, 1);
-    tgx_matrices job = {.c = c, .one = inverse_one, .count = tgx_matrix_count(a), .dtype = a->dtype};
+    tgx_matrices job = {.c = c, .one = inverse_one, .some = inverse_some, .count = tgx_matrix_count(a), .dtype = a->dtype};
+    job.lanes = tgx_lanes_for(job.count, rows(a), rows(a), a->dtype);
     char room[48];
     int64_t i;
     if (tgx_matrix_run(&job)) return TGX_FAILED;
