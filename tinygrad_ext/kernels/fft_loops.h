@@ -1,6 +1,9 @@
 /* Transforms of sixteen lanes in one type T; included by fft_isa.h. Real and imaginary parts are apart, lanes side by side. */
 typedef T NAME(vec) __attribute__((vector_size(VECTOR_BYTES), may_alias));
+typedef T NAME(loose) __attribute__((vector_size(VECTOR_BYTES), may_alias, aligned(8)));
+typedef INT NAME(order) __attribute__((vector_size(VECTOR_BYTES)));
 #define V NAME(vec)
+#define LOOSE(p) (*(NAME(loose) *)(p))
 #define WIDTH ((ptrdiff_t)(VECTOR_BYTES / sizeof(T)))
 enum { NAME(LANES) = TGX_FFT_LANES };
 #define LANES NAME(LANES)
@@ -8,8 +11,7 @@ enum { NAME(LANES) = TGX_FFT_LANES };
 
 typedef struct { V re, im; } NAME(pair);
 #define P NAME(pair)
-#define S NAME(short)
-#define NUMBERS ((int64_t)NAME(NUMBERS))
+#define NUMBERS ((int64_t)WIDTH)
 
 INLINE P NAME(add)(P a, P b) { return (P){a.re + b.re, a.im + b.im}; }
 INLINE P NAME(sub)(P a, P b) { return (P){a.re - b.re, a.im - b.im}; }
@@ -141,6 +143,8 @@ static void NAME(step)(const W *at) {
     }
 }
 
+#include "fft_direct.h"
+
 /* `n` numbers of each lane from the one at `first`, real and imaginary parts apart. */
 static void NAME(load)(const tgx_fft_lanes *at, ptrdiff_t first, ptrdiff_t n, T *re, T *im) {
     const T *from = (const T *)at->from + 2 * first * at->from_step;
@@ -225,16 +229,27 @@ static void NAME(lanes)(const tgx_fft_plan *plan, const tgx_fft_lanes *at, void 
     const ptrdiff_t n = plan->n, size = n * LANES;
     const int whole = size <= TGX_FFT_NEAR || plan->steps < 2; /* else the first step loads, and the last one stores */
     T *xr = (T *)scratch, *xi = xr + size, *yr = xi + size, *yi = yr + size;
-    if (whole) NAME(load)(at, 0, n, xr, xi);
-    else NAME(first_step)(plan, at, xr, xi);
-    for (int k = !whole; k < plan->steps - !whole; k++) {
+    const int direct = NAME(first_direct)(plan, at, xr, xi);
+    const tgx_fft_step *last = &plan->step[plan->steps - 1];
+    const int plain = plan->steps > 1 && (last->radix == 4 || last->radix == 8);
+    const int straight = plain && !at->by_lane && at->to_lane == 1 && at->count == LANES, turned = plain && whole && at->by_lane && !at->turn;
+    if (!direct && whole) NAME(load)(at, 0, n, xr, xi);
+    else if (!direct) NAME(first_step)(plan, at, xr, xi);
+    for (int k = direct || !whole; k < plan->steps - (straight || turned || !whole); k++) {
         const tgx_fft_step *step = &plan->step[k];
         const ptrdiff_t run = step->s * LANES;
         T *r = yr, *i = yi;
         NAME(step)(&(W){step, xr, xi, yr, yi, 0, step->m, run, run, step->m * run, step->radix * run, run});
         yr = xr, yi = xi, xr = r, xi = i;
     }
-    if (whole) NAME(store)(at, 0, n, xr, xi);
+    if (straight) NAME(last_direct)(plan, at, xr, xi);
+    else if (turned) {
+        tgx_fft_lanes rest = *at;
+        rest.by_lane = NULL;
+        (last->radix == 4 ? NAME(turned_four) : NAME(turned_eight))(last, (const T *)at->by_lane, xr, xi, yr, yi);
+        NAME(store)(&rest, 0, n, yr, yi);
+    }
+    else if (whole) NAME(store)(at, 0, n, xr, xi);
     else NAME(last_step)(plan, at, xr, xi);
 }
 
@@ -247,8 +262,8 @@ static void NAME(times)(int64_t n, const void *x, const void *y, void *to, int s
     }
 }
 
-/* z is the transform of x[2k] + i x[2k + 1]: even and odd points come apart, since both are real. Vectors of 16 bytes from both
- * ends, since the order of those from the end is turned. */
+/* z is the transform of x[2k] + i x[2k + 1]: even and odd points come apart, since both are real. Vectors from both ends, since
+ * the order of those from the end is turned. */
 static void NAME(untangle)(const tgx_fft_plan *plan, const void *from, void *to, double scale) {
     const T *z = (const T *)from, *w = (const T *)plan->halves, by = (T)(scale / 2);
     const int64_t h = plan->n / 2;
@@ -258,11 +273,10 @@ static void NAME(untangle)(const tgx_fft_plan *plan, const void *from, void *to,
     int64_t k = 1;
     for (; 2 * (k + NUMBERS - 1) < h; k += NUMBERS) {
         const int64_t j = h - k - NUMBERS + 1;
-        S ar, ai, br, bi, wr, wi;
-        NAME(part)(z + 2 * k, &ar, &ai), NAME(part_back)(z + 2 * j, &br, &bi), NAME(part)(w + 2 * k, &wr, &wi);
-        const S er = (ar + br) * by, ei = (ai - bi) * by, dr = (ai + bi) * by, di = (br - ar) * by;
-        const S or = dr * wr - di * wi, oi = dr * wi + di * wr;
-        NAME(join)(er + or, ei + oi, out + 2 * k), NAME(join_back)(er - or, oi - ei, out + 2 * j);
+        const P a = NAME(pairs_near)(z + 2 * k), b = NAME(pairs_back)(z + 2 * j), f = NAME(pairs_near)(w + 2 * k);
+        const V er = (a.re + b.re) * by, ei = (a.im - b.im) * by, dr = (a.im + b.im) * by, di = (b.re - a.re) * by;
+        const V or = dr * f.re - di * f.im, oi = dr * f.im + di * f.re;
+        NAME(put_near)(out + 2 * k, (P){er + or, ei + oi}), NAME(put_back)(out + 2 * j, (P){er - or, oi - ei});
     }
     for (; 2 * k <= h; k++) {
         const int64_t j = h - k;
@@ -283,11 +297,10 @@ static void NAME(tangle)(const tgx_fft_plan *plan, const void *from, void *to, d
     int64_t k = 1;
     for (; 2 * (k + NUMBERS - 1) < h; k += NUMBERS) {
         const int64_t j = h - k - NUMBERS + 1;
-        S ar, ai, br, bi, wr, wi;
-        NAME(part)(x + 2 * k, &ar, &ai), NAME(part_back)(x + 2 * j, &br, &bi), NAME(part)(w + 2 * k, &wr, &wi);
-        const S er = (ar + br) * by, ei = (ai - bi) * by, dr = (ar - br) * by, di = (ai + bi) * by;
-        const S or = dr * wr + di * wi, oi = di * wr - dr * wi;
-        NAME(join)(er - oi, ei + or, z + 2 * k), NAME(join_back)(er + oi, or - ei, z + 2 * j);
+        const P a = NAME(pairs_near)(x + 2 * k), b = NAME(pairs_back)(x + 2 * j), f = NAME(pairs_near)(w + 2 * k);
+        const V er = (a.re + b.re) * by, ei = (a.im - b.im) * by, dr = (a.re - b.re) * by, di = (a.im + b.im) * by;
+        const V or = dr * f.re + di * f.im, oi = di * f.re - dr * f.im;
+        NAME(put_near)(z + 2 * k, (P){er - oi, ei + or}), NAME(put_back)(z + 2 * j, (P){er + oi, or - ei});
     }
     for (; 2 * k <= h; k++) {
         const int64_t j = h - k;
@@ -301,7 +314,6 @@ static void NAME(tangle)(const tgx_fft_plan *plan, const void *from, void *to, d
 }
 #undef V
 #undef P
-#undef S
 #undef NUMBERS
 #undef WIDTH
 #undef LANES

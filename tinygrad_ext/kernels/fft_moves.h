@@ -3,6 +3,7 @@
 #ifndef TGX_FFT_MOVES_H
 #define TGX_FFT_MOVES_H
 #include "fft.h"
+#include "vector_bytes.h"
 
 typedef float quad __attribute__((vector_size(16), may_alias, aligned(4)));
 typedef double two __attribute__((vector_size(16), may_alias, aligned(8)));
@@ -12,38 +13,22 @@ typedef int64_t two_order __attribute__((vector_size(16)));
 #define TWO(p) (*(two *)(p))
 #define OF_QUADS(a, b, ...) __builtin_shuffle((a), (b), (quad_order){__VA_ARGS__})
 #define OF_TWOS(a, b, ...) __builtin_shuffle((a), (b), (two_order){__VA_ARGS__})
-enum { TOGETHER_f32 = 2, TOGETHER_f64 = 1, NUMBERS_f32 = 4, NUMBERS_f64 = 2 };
-typedef quad short_f32;
-typedef two short_f64;
+enum { TOGETHER_f32 = 2, TOGETHER_f64 = 1 };
 
-/* So many pairs as a vector has numbers, parts by themselves; `back`: the last pair comes first. */
+/* So many pairs as a vector has numbers, parts by themselves. */
 static inline void part_f32(const float *pairs, quad *re, quad *im) {
     quad a = QUAD(pairs), b = QUAD(pairs + 4);
     *re = OF_QUADS(a, b, 0, 2, 4, 6), *im = OF_QUADS(a, b, 1, 3, 5, 7);
 }
-static inline void part_back_f32(const float *pairs, quad *re, quad *im) {
-    quad a = QUAD(pairs), b = QUAD(pairs + 4);
-    *re = OF_QUADS(b, a, 2, 0, 6, 4), *im = OF_QUADS(b, a, 3, 1, 7, 5);
-}
 static inline void join_f32(quad re, quad im, float *pairs) {
     QUAD(pairs) = OF_QUADS(re, im, 0, 4, 1, 5), QUAD(pairs + 4) = OF_QUADS(re, im, 2, 6, 3, 7);
-}
-static inline void join_back_f32(quad re, quad im, float *pairs) {
-    QUAD(pairs) = OF_QUADS(re, im, 3, 7, 2, 6), QUAD(pairs + 4) = OF_QUADS(re, im, 1, 5, 0, 4);
 }
 static inline void part_f64(const double *pairs, two *re, two *im) {
     two a = TWO(pairs), b = TWO(pairs + 2);
     *re = OF_TWOS(a, b, 0, 2), *im = OF_TWOS(a, b, 1, 3);
 }
-static inline void part_back_f64(const double *pairs, two *re, two *im) {
-    two a = TWO(pairs), b = TWO(pairs + 2);
-    *re = OF_TWOS(b, a, 0, 2), *im = OF_TWOS(b, a, 1, 3);
-}
 static inline void join_f64(two re, two im, double *pairs) {
     TWO(pairs) = OF_TWOS(re, im, 0, 2), TWO(pairs + 2) = OF_TWOS(re, im, 1, 3);
-}
-static inline void join_back_f64(two re, two im, double *pairs) {
-    TWO(pairs) = OF_TWOS(re, im, 1, 3), TWO(pairs + 2) = OF_TWOS(re, im, 0, 2);
 }
 
 static inline void apart_f32(const float *pairs, float *re, float *im) {
@@ -79,7 +64,43 @@ static inline void gathered_f64(const double *pairs, ptrdiff_t step, ptrdiff_t n
         }
 }
 
+#ifdef __AVX2__
+/* Eight lanes and four pairs are a square of eight numbers, four lanes and two pairs one of four: turned in registers. */
+static inline void square_f32(const float *re, const float *im, float *pairs, ptrdiff_t step) {
+    __m256 r[8], t[8];
+    for (int k = 0; k < 4; k++) {
+        __m256 a = _mm256_loadu_ps(re + k * TGX_FFT_LANES), b = _mm256_loadu_ps(im + k * TGX_FFT_LANES);
+        r[2 * k] = _mm256_unpacklo_ps(a, b), r[2 * k + 1] = _mm256_unpackhi_ps(a, b); /* pair k of lanes 0 1 | 4 5 and of 2 3 | 6 7 */
+    }
+    for (int h = 0; h < 2; h++)
+        for (int k = 0; k < 2; k++) {
+            __m256d a = _mm256_castps_pd(r[4 * k + h]), b = _mm256_castps_pd(r[4 * k + 2 + h]);
+            t[4 * h + k] = _mm256_castpd_ps(_mm256_unpacklo_pd(a, b)), t[4 * h + 2 + k] = _mm256_castpd_ps(_mm256_unpackhi_pd(a, b));
+        }
+    for (int lane = 0; lane < 4; lane++) {
+        _mm256_storeu_ps(pairs + lane * step, _mm256_permute2f128_ps(t[2 * lane], t[2 * lane + 1], 0x20));
+        _mm256_storeu_ps(pairs + (lane + 4) * step, _mm256_permute2f128_ps(t[2 * lane], t[2 * lane + 1], 0x31));
+    }
+}
+static inline void square_f64(const double *re, const double *im, double *pairs, ptrdiff_t step) {
+    __m256d a = _mm256_loadu_pd(re), b = _mm256_loadu_pd(im), c = _mm256_loadu_pd(re + TGX_FFT_LANES), d = _mm256_loadu_pd(im + TGX_FFT_LANES);
+    __m256d ab = _mm256_unpacklo_pd(a, b), ba = _mm256_unpackhi_pd(a, b), cd = _mm256_unpacklo_pd(c, d), dc = _mm256_unpackhi_pd(c, d);
+    _mm256_storeu_pd(pairs, _mm256_permute2f128_pd(ab, cd, 0x20)), _mm256_storeu_pd(pairs + step, _mm256_permute2f128_pd(ba, dc, 0x20));
+    _mm256_storeu_pd(pairs + 2 * step, _mm256_permute2f128_pd(ab, cd, 0x31)), _mm256_storeu_pd(pairs + 3 * step, _mm256_permute2f128_pd(ba, dc, 0x31));
+}
+#define SQUARES(square, WIDE, DEEP)                                                                 \
+    if (n % DEEP == 0) {                                                                               \
+        for (ptrdiff_t k = 0; k < n; k += DEEP)                                                        \
+            for (int lane = 0; lane < TGX_FFT_LANES; lane += WIDE)                                     \
+                square(re + k * TGX_FFT_LANES + lane, im + k * TGX_FFT_LANES + lane, pairs + 2 * k + lane * step, step); \
+        return;                                                                                        \
+    }
+#else
+#define SQUARES(square, WIDE, DEEP)
+#endif
+
 static inline void scattered_f32(const float *re, const float *im, ptrdiff_t n, float *pairs, ptrdiff_t step) {
+    SQUARES(square_f32, 8, 4)
     for (int lane = 0; lane < TGX_FFT_LANES; lane += 4, pairs += 4 * step)
         for (ptrdiff_t k = 0, at = lane; k < n; k += 2, at += 2 * TGX_FFT_LANES) {
             float *p = pairs + 2 * k;
@@ -91,12 +112,14 @@ static inline void scattered_f32(const float *re, const float *im, ptrdiff_t n, 
         }
 }
 static inline void scattered_f64(const double *re, const double *im, ptrdiff_t n, double *pairs, ptrdiff_t step) {
+    SQUARES(square_f64, 4, 2)
     for (int lane = 0; lane < TGX_FFT_LANES; lane += 2, pairs += 2 * step)
         for (ptrdiff_t k = 0; k < n; k++) {
             two r = TWO(re + k * TGX_FFT_LANES + lane), i = TWO(im + k * TGX_FFT_LANES + lane);
             TWO(pairs + 2 * k) = OF_TWOS(r, i, 0, 2), TWO(pairs + 2 * k + step) = OF_TWOS(r, i, 1, 3);
         }
 }
+#undef SQUARES
 #undef QUAD
 #undef TWO
 #undef OF_QUADS
