@@ -152,3 +152,12 @@ def test_a_mode_is_left_no_more_often_than_entered():
 def test_modes_name_the_argument_they_take(call, says):
     with pytest.raises(TypeError, match=says):
         call()
+
+
+def test_a_switch_entered_twice_brings_back_what_it_found_when_it_was_made():
+    switch = tg.set_grad_enabled(False)
+    with switch:
+        with switch:
+            assert not tg.is_grad_enabled()
+        assert tg.is_grad_enabled()
+    assert tg.is_grad_enabled()

@@ -58,6 +58,66 @@ def test_the_last_number_inside_is_taken(name):
     REFUSING[name](tg, tg.tensor([2, 3], dtype=tg.int8), 127)
 
 
+FILLING = ["masked_fill", "masked_fill of a tensor", "masked_fill in place", "index_fill", "fill", "pad"]
+FLOATING = sorted({*REFUSING, "full", "full_like", "lerp", "addcmul"} - {"pow"})
+
+
+def with_floats(name, library, x, n):
+    more = {
+        "full": lambda: library.full((2,), n, dtype=x.dtype),
+        "full_like": lambda: library.full_like(x, n),
+        "lerp": lambda: x.lerp(x, n),
+        "addcmul": lambda: x.addcmul(x, x, value=n),
+    }
+    if name == "masked_fill of a tensor":
+        return x.masked_fill(x > 2, library.tensor(n, dtype=library.float64))
+    return more[name]() if name in more else REFUSING[name](library, x, n)
+
+
+@pytest.mark.parametrize("name", FLOATING)
+def test_a_number_beyond_a_floating_dtype_is_refused_and_infinity_is_not(name):
+    for number in (1e39, -1e300, 3.4028236e38):
+        with pytest.raises(RuntimeError, match="value cannot be converted to type float32 without overflow"):
+            with_floats(name, tg, tg.tensor([2.0, 3.0]), number)
+    for number in (float("inf"), float("nan"), 3.4028234663852886e38):
+        with_floats(name, tg, tg.tensor([2.0, 3.0]), number)
+    with_floats(name, tg, tg.tensor([2.0, 3.0], dtype=tg.float64), 1e300)
+    if name in FILLING:
+        for dtype, number in ((tg.float16, 65505.0), (tg.bfloat16, 3.39e38 + 1e36), (tg.complex64, 1e39)):
+            with pytest.raises(RuntimeError, match="without overflow"):
+                tg.tensor([2.0, 3.0], dtype=dtype).fill_(number)
+
+
+def test_as_pytorch_with_floating_numbers():
+    torch = pytest.importorskip("torch")
+    for name in FLOATING:
+        for number in (3.4e38, 3.41e38, float("inf")):
+            results = []
+            for library in (tg, torch):
+                try:
+                    results.append(str(with_floats(name, library, library.tensor([2.0, 3.0]), number).tolist()))
+                except RuntimeError:
+                    results.append("refused")
+            assert results[0] == results[1], (name, number)
+
+
+def test_numbers_that_are_operands_or_make_a_tensor_round():
+    x = tg.tensor([1.0])
+    for y in (x + 1e100, x * 1e100, tg.tensor(1e100), x**1e100 + 1e100):
+        assert y.item() == float("inf")
+    half = tg.zeros(3, dtype=tg.float16)
+    half[0], half[1], half[half == 0] = 1e9, -65510.0, 70000.0
+    assert half.tolist() == [float("inf"), -65504.0, float("inf")]
+    assert tg.full((), 1e9, dtype=tg.float16).item() == float("inf")
+
+
+def test_bounds_of_linspace_are_elements():
+    for dtype, bound in ((tg.uint8, 300), (tg.int8, -200)):
+        with pytest.raises(RuntimeError, match="without overflow"):
+            tg.linspace(0, bound, 4, dtype=dtype)
+    assert tg.linspace(0, 255, 4, dtype=tg.uint8).tolist() == [0, 85, 170, 255]
+
+
 def test_nan_is_no_integer():
     with pytest.raises(RuntimeError, match="without overflow: nan"):
         tg.tensor([2, 3]).masked_fill(tg.tensor([True, False]), float("nan"))

@@ -60,10 +60,18 @@ TGX_KERNEL(empty_strided, empty_strided_shape, nothing_run, TGX_NATURAL)
 
 /* ---- of a number ------------------------------------------------------------------------------------------------- */
 
+/* One element of a half may become infinite, as where tensors are made of numbers; what fills more must be held, as in PyTorch. */
+static int check_filling(tgx_call *c, const tgx_value *v, int dtype) {
+    const tgx_output *o = &c->outputs[0];
+    int64_t count = 1;
+    for (int d = 0; d < o->rank; d++) count *= (o->sizes ? o->sizes : o->dims)[d];
+    return count == 1 && (dtype == TGX_F16 || dtype == TGX_BF16) ? 0 : tgx_check_number(c, v, dtype);
+}
+
 /* (size, fill_value, options): the value's kind of number gives the dtype. */
 static int full_shape(tgx_call *c) {
     int dtype = tgx_made_dtype(c, 2, tgx_dtype_of_number(c, &c->args[1]));
-    return dtype < 0 || tgx_made(c, 0, dtype) ? TGX_FAILED : tgx_check_number(c, &c->args[1], dtype);
+    return dtype < 0 || tgx_made(c, 0, dtype) ? TGX_FAILED : check_filling(c, &c->args[1], dtype);
 }
 static int full_run(tgx_call *c) { return tgx_fill_number(c, c->args[1].number); }
 TGX_KERNEL(full, full_shape, full_run, TGX_NATURAL)
@@ -72,7 +80,7 @@ TGX_KERNEL(full, full_shape, full_run, TGX_NATURAL)
 static int scalar_tensor_shape(tgx_call *c) {
     int dtype = tgx_made_dtype(c, 1, c->services->default_dtype());
     tgx_fresh(c, 0, 0, dtype);
-    return dtype < 0 ? TGX_FAILED : tgx_check_number(c, &c->args[0], dtype);
+    return dtype < 0 ? TGX_FAILED : check_filling(c, &c->args[0], dtype);
 }
 static int scalar_tensor_run(tgx_call *c) { return tgx_fill_number(c, c->args[0].number); }
 TGX_KERNEL(scalar_tensor, scalar_tensor_shape, scalar_tensor_run, TGX_NATURAL)
@@ -104,14 +112,14 @@ TGX_KERNEL(new_empty_strided, new_empty_strided_shape, nothing_run, TGX_NATURAL)
 static int full_like_shape(tgx_call *c) {
     const tgx_tensor *t = tgx_in(c, 0);
     int dtype = tgx_made_dtype(c, 2, t->dtype);
-    return dtype < 0 || tgx_made_like(c, t, dtype, 7) ? TGX_FAILED : tgx_check_number(c, &c->args[1], dtype);
+    return dtype < 0 || tgx_made_like(c, t, dtype, 7) ? TGX_FAILED : check_filling(c, &c->args[1], dtype);
 }
 TGX_KERNEL(full_like, full_like_shape, full_run, TGX_NATURAL)
 
 /* (self, size, fill_value, options) */
 static int new_full_shape(tgx_call *c) {
     int dtype = tgx_made_dtype(c, 3, tgx_in(c, 0)->dtype);
-    return dtype < 0 || tgx_made(c, 1, dtype) ? TGX_FAILED : tgx_check_number(c, &c->args[2], dtype);
+    return dtype < 0 || tgx_made(c, 1, dtype) ? TGX_FAILED : check_filling(c, &c->args[2], dtype);
 }
 static int new_full_run(tgx_call *c) { return tgx_fill_number(c, c->args[2].number); }
 TGX_KERNEL(new_full, new_full_shape, new_full_run, TGX_NATURAL)

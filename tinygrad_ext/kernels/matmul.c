@@ -351,8 +351,8 @@ static operands_t sum(const tgx_call *c) {
 }
 
 static int sum_shape(tgx_call *c) {
-    int dtype = tgx_in(c, 0)->dtype;
-    if (look_for_blas(c, tgx_in(c, 1), tgx_in(c, 2)) || tgx_check_number(c, &c->args[3], dtype) || tgx_check_number(c, &c->args[4], dtype))
+    int dtype = tgx_in(c, 0)->dtype, wide = dtype == TGX_F16 || dtype == TGX_BF16 ? TGX_F32 : dtype; /* which halves are computed in */
+    if (look_for_blas(c, tgx_in(c, 1), tgx_in(c, 2)) || tgx_check_number(c, &c->args[3], wide) || tgx_check_number(c, &c->args[4], wide))
         return TGX_FAILED;
     operands_t x = sum(c);
     return product_shape(c, &x);

@@ -109,6 +109,11 @@ TGX_KERNEL(arange_step, arange_step_shape, arange_run, 0)
 
 /* ---- linspace: (start, end, steps, options) ---------------------------------------------------------------------- */
 
+/* A negative bound wraps into what is unsigned. */
+static int check_bound(tgx_call *c, const tgx_value *v, int dtype) {
+    return v->number->f < 0 && !tgx_is_signed(dtype) ? 0 : tgx_check_number(c, v, dtype);
+}
+
 static int linspace_shape(tgx_call *c) {
     int64_t n = tgx_int(c, 2);
     if (n < 0) return tgx_fail(c, TGX_RUNTIME_ERROR, "number of steps must be non-negative: linspace got steps=%lld", (long long)n);
@@ -119,6 +124,7 @@ static int linspace_shape(tgx_call *c) {
         return tgx_fail(c, TGX_RUNTIME_ERROR, "linspace(): inferred dtype %s can't be safely cast to passed dtype %s: the bounds are complex, "
                         "so leave dtype out or give a complex one", real == TGX_F64 ? "ComplexDouble" : "ComplexFloat", tgx_dtype_title(dtype));
     if (!tgx_is_complex(dtype) && need_order(c, dtype, "linspace")) return TGX_FAILED;
+    if (tgx_is_integer(dtype) && (check_bound(c, &c->args[0], dtype) || check_bound(c, &c->args[1], dtype))) return TGX_FAILED;
     row(c, n, dtype, tgx_is_complex(dtype) ? dtype : dtype == TGX_F32 ? TGX_F32 : TGX_F64);
     return 0;
 }

@@ -1,4 +1,5 @@
 /* Messages of kernels, and what reads their arguments. See tgx.h. */
+#include <float.h>
 #include "tgx.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -159,15 +160,23 @@ const char *tgx_dtype_name(int dtype) {
     return names[dtype] ? names[dtype] : "a plugin's dtype";
 }
 
+/* Whether a floating or complex dtype holds a number; infinities it does. */
+static int near_enough(const tgx_scalar *s, int dtype) {
+    double most = dtype == TGX_F16 || dtype == TGX_C32 ? 65504.0 : dtype == TGX_BF16 ? 0x1.fep127 : dtype == TGX_F32 || dtype == TGX_C64 ? FLT_MAX : DBL_MAX;
+    double re = __builtin_fabs(s->f), im = __builtin_fabs(s->im);
+    return !(re > most && re <= DBL_MAX) && !(im > most && im <= DBL_MAX);
+}
+
 int tgx_check_number(tgx_call *c, const tgx_value *v, int dtype) {
     static const char text[] = "value cannot be converted to type %s without overflow: ";
     const tgx_scalar *s = v->number;
     char head[128];
-    if (tgx_is_complex(dtype) || (s->im == 0 && !tgx_is_integer(dtype))) return 0;
-    if (dtype == TGX_U64 && s->im == 0 && (s->given == TGX_ABOVE || (s->f > -9.3e18 && s->f < 9.3e18))) return 0;
+    int reals = tgx_is_complex(dtype) || (s->im == 0 && !tgx_is_integer(dtype));
+    if (reals && near_enough(s, dtype)) return 0;
+    if (!reals && dtype == TGX_U64 && s->im == 0 && (s->given == TGX_ABOVE || (s->f > -9.3e18 && s->f < 9.3e18))) return 0;
     int64_t most = INT64_MAX >> (64 - 8 * tgx_itemsize[dtype]);
     if (!tgx_is_signed(dtype)) most = 2 * most + 1;
-    if (s->im == 0 && s->i >= -most - tgx_is_signed(dtype) && s->i <= most && s->given != TGX_ABOVE && s->f > -9.3e18 && s->f < 9.3e18) return 0;
+    if (!reals && s->im == 0 && s->i >= -most - tgx_is_signed(dtype) && s->i <= most && s->given != TGX_ABOVE && s->f > -9.3e18 && s->f < 9.3e18) return 0;
     snprintf(head, sizeof head, text, tgx_dtype_name(dtype));
-    return tgx_fail(c, TGX_RUNTIME_ERROR, "%s%s%s", head, tgx_number_text(v), s->im ? " has an imaginary part; use a complex dtype" : "");
+    return tgx_fail(c, TGX_RUNTIME_ERROR, "%s%s%s", head, tgx_number_text(v), s->im && !tgx_is_complex(dtype) ? " has an imaginary part; use a complex dtype" : "");
 }

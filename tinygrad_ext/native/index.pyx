@@ -11,7 +11,7 @@ from cpython.object cimport PyObject
 from cpython.slice cimport PySlice_Check
 from cpython.tuple cimport PyTuple_CheckExact
 from tinygrad_ext.core.call.construct cimport tensor_of
-from tinygrad_ext.core.loops.copy cimport bring_beside, cast, fill
+from tinygrad_ext.core.loops.copy cimport bring_beside, cast, fill, rounded
 from tinygrad_ext.core.call.dispatch cimport MAX_ARGS, Op, call_op, register_kernel
 from tinygrad_ext.core.data.dtype cimport CPU
 from tinygrad_ext.core.call.elsewhere cimport class_name, how_to_convert, must_convert
@@ -307,7 +307,7 @@ cdef object _number_for(object value, Tensor t):
                 raise RuntimeError(f"value cannot be converted to type int64_t without overflow: {value}")
         elif not low <= value <= high:
             raise RuntimeError(f"value cannot be converted to type {_C_NAMES[t.tid]} without overflow: {value}")
-    return value
+    return rounded(value, t.tid)
 
 
 cdef Tensor _without_leading_ones(Tensor value, int rank):

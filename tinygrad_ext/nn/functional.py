@@ -22,6 +22,7 @@ _FROM_TOP = (
 def _gather():
     found = {name: functions[name] for name in _FROM_TOP if name in functions}
     found["gumbel_softmax"] = gumbel_softmax
+    found["elu_"] = functions["_fused.elu_"]
     found["multi_head_attention_forward"] = multi_head_attention_forward
     found["triplet_margin_with_distance_loss"] = triplet_margin_with_distance_loss
     found.update({path[len(_PLACE) :]: f for path, f in functions.items() if path.startswith(_PLACE)})

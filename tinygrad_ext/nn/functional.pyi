@@ -171,6 +171,9 @@ def dropout3d(input: Tensor, p: _float = 0.5, training: _bool = True, inplace: _
 def elu(input: Tensor, alpha: _Scalar | Tensor = 1.0, inplace: _bool = False) -> Tensor:
     """x where positive, else alpha * (exp(x) - 1)."""
     ...
+def elu_(input: Tensor, alpha: _Scalar | Tensor = 1, scale: _Scalar | Tensor = 1, input_scale: _Scalar | Tensor = 1) -> Tensor:
+    """Exponential linear unit."""
+    ...
 def embedding(input: Tensor, weight: Tensor, padding_idx: _int | None = None, max_norm: _float | None = None, norm_type: _float = 2.0, scale_grad_by_freq: _bool = False, sparse: _bool = False) -> Tensor:
     """Rows of weight (rows, size) by the numbers in input."""
     ...

@@ -191,6 +191,11 @@ cdef class set_grad_enabled(Mode):
     def __enter__(self):
         self.switch()
 
+    @cython.binding(False)
+    def __exit__(self, kind=None, error=None, traceback=None):
+        self.depth = 1     # what it found when it was made comes back, however often it was entered
+        self.restore()
+
     def __call__(self, fn):
         self.restore()
         return decorated(self, fn)

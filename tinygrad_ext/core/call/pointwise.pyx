@@ -13,7 +13,7 @@ kernels has them: its kernels read the tensors themselves, the iterator does not
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
 from cpython.long cimport PyLong_CheckExact
 from cpython.object cimport PyObject
-from tinygrad_ext.core.loops.copy cimport cast
+from tinygrad_ext.core.loops.copy cimport cast, near_enough
 from tinygrad_ext.core.data.boxed cimport as_scalar, as_wide_scalar
 from tinygrad_ext.core.call.dispatch cimport Op, on_device, set_pointwise
 from tinygrad_ext.core.data.dtype cimport CODED, CPU, META, default_id, dtype_of
@@ -231,7 +231,7 @@ cdef list _read(Op op, PyObject **args, Decision *p, bint large):
         want = _wanted(op, i, p.dtype)
         if not isinstance(<object>o, Tensor):
             s = as_wide_scalar(<object>o) if want == TGX_U64 else as_scalar(<object>o)
-            if not fits(s.i, want) and op.refuses is not None and "outside" in op.refuses:
+            if op.refuses is not None and "outside" in op.refuses and not _within(&s, want):
                 _refuse_outside(op, op.refuses["outside"], <object>o, want)
             write_scalar(<char *>&p.numbers[2 * i], want, s.f, s.im, s.i)
             p.operands[i] = NULL

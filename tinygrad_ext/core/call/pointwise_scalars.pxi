@@ -30,6 +30,13 @@ cdef bint fits(int64_t i, int dtype) noexcept:
     return -most - is_signed(dtype) <= i <= most
 
 
+cdef bint _within(const tgx_scalar *s, int dtype) noexcept:
+    """Whether loops of a dtype take a number; those of halves round it."""
+    if is_integral(dtype):
+        return fits(s.i, dtype)
+    return ITEMSIZE[dtype] == 2 or near_enough(s, dtype)
+
+
 cdef int _refuse_outside(Op op, str what, object o, int dtype) except -1:
     raise RuntimeError(f"{op.title}(): value cannot be converted to type {str(dtype_of(dtype))[6:]} without overflow: {what} is {o!r}; "
                        "convert the tensor to a wider dtype first")
@@ -86,7 +93,8 @@ cdef int _read_scalars(Op op, PyObject **args, tgx_scalar *aux, int dtype) excep
         if op.args[op.scalars[i]].kind == A_SCALAR and not (op.scalars_promote or op.cut_scalars) and op.fixed_out == -1:
             _check_scalar(op, <object>op.args[op.scalars[i]].name, o, dtype)
         # a number in the place of self is an operand, which wraps
-        if op.scalars[i] > 0 and op.args[op.scalars[i]].kind == A_SCALAR and op.fixed_out == -1 and not fits(aux[i].i, dtype):
+        if op.scalars[i] > 0 and op.args[op.scalars[i]].kind == A_SCALAR and op.fixed_out == -1 and not _within(&aux[i], dtype) \
+                and (is_integral(dtype) or <object>op.args[op.scalars[i]].name != "exponent"):
             _refuse_outside(op, f"argument {<object>op.args[op.scalars[i]].name}", o, dtype)
     if op.nscalars == 2 and op.refuses is not None and "crossed" in op.refuses:
         _check_limits(op, <object>args[op.scalars[0]], <object>args[op.scalars[1]])

@@ -5,6 +5,8 @@ cdef int copy_into(Tensor dst, Tensor src) except -1       # src broadcasts to d
 cdef Tensor contiguous(Tensor t)
 cdef Tensor cast(Tensor t, int dtype)                       # fresh memory only when the dtype differs
 cdef Tensor clone(Tensor t)                                 # fresh memory, order of dimensions kept
+cdef bint near_enough(const tgx_scalar *s, int dtype) noexcept
+cdef object rounded(object value, int dtype)
 cdef tgx_scalar checked_scalar(object value, int dtype) except *   # RuntimeError when the dtype cannot hold it
 cdef int fill(Tensor t, object value) except -1
 cdef Tensor single_one(Tensor t)

@@ -17,7 +17,7 @@ from tinygrad_ext.core.data.tensor cimport (
     CONTIGUOUS, Tensor, alias, empty, empty_like, empty_strided, shape_text, write_scalar,
 )
 from tinygrad_ext.core.data.types cimport (
-    ITEMSIZE, TGX_ABOVE, TGX_BOOL, TGX_C32, TGX_I16, TGX_I32, TGX_I8, TGX_U64, int64_t, is_coded,
+    ITEMSIZE, TGX_ABOVE, TGX_BF16, TGX_BOOL, TGX_C32, TGX_C64, TGX_F16, TGX_F32, TGX_I16, TGX_I32, TGX_I8, TGX_U64, int64_t, is_coded,
     is_complex, is_integer, is_signed, tgx_loop, tgx_scalar, wide_of,
 )
 
@@ -190,6 +190,26 @@ cdef bint _holds(int dtype, const tgx_scalar *s) noexcept:
     return -most - 1 <= s.i <= most and -9.3e18 < s.f < 9.3e18
 
 
+cdef bint near_enough(const tgx_scalar *s, int dtype) noexcept:
+    """Whether a floating or complex dtype holds a number; infinities it does."""
+    cdef double most = 3.4028234663852886e38, largest = 1.7976931348623157e308
+    if dtype == TGX_F16 or dtype == TGX_C32:
+        most = 65504.0
+    elif dtype == TGX_BF16:
+        most = 3.3895313892515355e38
+    elif dtype != TGX_F32 and dtype != TGX_C64:
+        return True
+    return not most < abs(s.f) <= largest and not most < abs(s.im) <= largest
+
+
+cdef object rounded(object value, int dtype):
+    """A number for an element of a half: one that is too large becomes the largest, or infinite, as rounding makes it."""
+    cdef double most = 65504.0 if dtype == TGX_F16 else 3.3895313892515355e38, beyond = 65520.0 if dtype == TGX_F16 else 3.3961775292304957e38
+    if (dtype != TGX_F16 and dtype != TGX_BF16) or not abs(value) > most:
+        return value
+    return (1.0 if value > 0 else -1.0) * (most if abs(value) < beyond else float("inf"))
+
+
 cdef tgx_scalar checked_scalar(object value, int dtype) except *:
     """A number for one element of a dtype; RuntimeError when the dtype cannot hold it."""
     cdef tgx_scalar s = as_wide_scalar(value)
@@ -210,6 +230,8 @@ cdef int fill(Tensor t, object value) except -1:
     cdef char[16] buffer
     cdef int64_t stride = 0, one = 1
     cdef tgx_scalar s = checked_scalar(value, t.tid)
+    if ITEMSIZE[t.tid] > 2 and not near_enough(&s, t.tid):
+        raise RuntimeError(f"value cannot be converted to type {dtype_of(t.tid).name} without overflow: {value}")
     cdef tgx_iter it
     cdef tgx_loop loop
     if t.device_id != CPU:
