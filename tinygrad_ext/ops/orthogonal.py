@@ -129,33 +129,23 @@ op(
 )
 
 
-def _reflectors(A, tau, width):
-    """The vectors of reflectors, as columns: ones on the diagonal and zeros above it."""
-    k = tau.shape[-1]
-    vectors = A.narrow(-1, 0, k).tril(-1) + tg.eye(A.shape[-2], k, dtype=A.dtype, device=A.device)
-    return [vectors.narrow(-1, i, 1) for i in range(k)], [tau.narrow(-1, i, 1).unsqueeze(-1) for i in range(k)]
-
-
 def _product_back(grad, input, tau, needs):
-    """By the reflectors in turn: P = W - tau v v^H W has W's gradient H^H G, tau's -v^H G (v^H W)^H and v's."""
-    vectors, factors = _reflectors(input, tau, input.shape[-1])
-    m, n = input.shape[-2:]
-    behind = [tg.eye(m, n, dtype=input.dtype, device=input.device).expand(input.shape)]
-    for v, t in zip(reversed(vectors), reversed(factors)):
-        behind.append(behind[-1] - t * v.matmul(adjoint(v).matmul(behind[-1])))
-    by_vectors, by_factors = [], []
-    for v, t, W in zip(vectors, factors, reversed(behind[:-1])):
-        row, back = adjoint(v).matmul(W), adjoint(v).matmul(grad)
-        by_factors.append(-back.matmul(adjoint(row)).squeeze(-1))
-        by_vectors.append(-conjugate(t) * grad.matmul(adjoint(row)) - t * W.matmul(adjoint(back)))
-        grad = grad - conjugate(t) * v.matmul(back)
-    if not vectors:
-        return tg.zeros_like(input), tg.zeros_like(tau)
-    by_input = tg.cat(by_vectors, -1).tril(-1)
-    rest = n - len(vectors)
-    if rest:
-        by_input = tg.cat([by_input, tg.zeros_like(input.narrow(-1, 0, rest))], -1)
-    return by_input, tg.cat(by_factors, -1)
+    """By the compact form P = E - V T W of all reflectors at once (Schreiber and Van Loan 1989): E the first columns
+    of the identity, V the vectors, W = V^H E, T = D M, D of tau, M = (1 + N D)^-1 and N = V^H V above its diagonal."""
+    (m, n), k = input.shape[-2:], tau.shape[-1]
+    options = {"dtype": input.dtype, "device": input.device}
+    vectors = input.narrow(-1, 0, k).tril(-1) + tg.eye(m, k, **options)
+    first, columns = tg.eye(m, n, **options), tau.unsqueeze(-2)
+    above = adjoint(vectors).matmul(vectors).triu(1)
+    behind = triangular(above * columns, tg.eye(k, **options).expand((*input.shape[:-2], k, k)), True, unit=True)
+    kept, rows = tau.unsqueeze(-1) * behind, adjoint(vectors).matmul(first)
+    by_kept = -adjoint(vectors).matmul(grad).matmul(adjoint(rows))
+    by_solved = -adjoint(behind).matmul(conjugate(tau).unsqueeze(-1) * by_kept).matmul(adjoint(behind))
+    by_above = (by_solved * conjugate(columns)).triu(1)
+    by_vectors = -grad.matmul(adjoint(kept.matmul(rows))) - first.matmul(adjoint(grad)).matmul(vectors.matmul(kept))
+    by_vectors = (by_vectors + vectors.matmul(by_above + adjoint(by_above))).tril(-1)
+    by_tau = (by_kept * conjugate(behind)).sum(-1) + (by_solved * conjugate(above)).sum(-2)
+    return tg.cat([by_vectors, tg.zeros_like(input.narrow(-1, k, n - k))], -1), by_tau
 
 
 def _product(A, tau):

@@ -204,7 +204,8 @@ cdef bint near_enough(const tgx_scalar *s, int dtype) noexcept:
 
 cdef object rounded(object value, int dtype):
     """A number for an element of a half: one that is too large becomes the largest, or infinite, as rounding makes it."""
-    cdef double most = 65504.0 if dtype == TGX_F16 else 3.3895313892515355e38, beyond = 65520.0 if dtype == TGX_F16 else 3.3961775292304957e38
+    cdef double most = 65504.0 if dtype == TGX_F16 else 3.3895313892515355e38
+    cdef double beyond = 65520.0 if dtype == TGX_F16 else 3.3961775292304957e38
     if (dtype != TGX_F16 and dtype != TGX_BF16) or not abs(value) > most:
         return value
     return (1.0 if value > 0 else -1.0) * (most if abs(value) < beyond else float("inf"))
