@@ -71,6 +71,9 @@ def same(got, want, entry, exact=None):
         if not isinstance(w, torch.Tensor):
             continue
         assert str(g.dtype).rpartition(".")[2] == str(w.dtype).rpartition(".")[2], f"dtype {g.dtype} for {w.dtype}"
+        assert str(g.layout).rpartition(".")[2] == str(w.layout).rpartition(".")[2], f"layout {g.layout} for {w.layout}"
+        if w.layout is not torch.strided:
+            g, w = g.to_dense(), w.to_dense()
         g = torch.from_numpy(to_numpy(g.detach()).copy()).to(w.dtype)
         if "empty" in entry.name or "resize" in entry.name:
             assert g.shape == w.shape, "shape"
