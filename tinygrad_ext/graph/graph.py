@@ -1,7 +1,7 @@
 """`Graph`: a captured program, and what can be done with it."""
 
 from .check import check
-from .ir import Block, Node, State, Value, replaced
+from .ir import Block, Node, Row, State, Value, replaced
 from .text import read_graph, write_graph
 from .types import TENSOR
 
@@ -30,15 +30,15 @@ class Graph:
 
     @property
     def inputs(self):
-        return self.block.inputs
+        return _row(self.block, "inputs")
 
     @property
     def nodes(self):
-        return self.block.nodes
+        return _row(self.block, "nodes")
 
     @property
     def outputs(self):
-        return self.block.outputs
+        return _row(self.block, "outputs")
 
     def walk(self):
         """All nodes, those of inner blocks too."""
@@ -172,6 +172,15 @@ class Graph:
 
     def _repr_html_(self):
         return self.draw()
+
+
+def _row(block, name):
+    """A list of a block, which may be called like PyTorch's."""
+    found = getattr(block, name)
+    if type(found) is not Row:
+        found = Row(found)
+        setattr(block, name, found)
+    return found
 
 
 def copied(graph, to, hints=False):

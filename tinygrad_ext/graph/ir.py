@@ -48,8 +48,21 @@ class Value:
     def __init__(self, name, type=TENSOR, node=None, hint=None):
         self.name, self.type, self.node, self.hint = name, type, node, hint
 
+    def debugName(self):
+        """Its name."""
+        return self.name
+
     def __repr__(self):
         return f"%{self.name}"
+
+
+class Row(list):
+    """A list that may be called for what goes through it, as PyTorch's programs ask a graph: `graph.nodes()`."""
+
+    __slots__ = ()
+
+    def __call__(self):
+        return iter(self)
 
 
 class Node:
@@ -89,6 +102,10 @@ class Node:
         """The Values among the arguments, in order, those in lists too."""
         return values_in(self.args)
 
+    def kind(self):
+        """The op without its overload: "aten::add"."""
+        return self.op if self.op.startswith("prim::") else self.op.partition(".")[0]
+
     def __repr__(self):
         return f"<node {', '.join(map(repr, self.outputs))} = {self.op}>"
 
@@ -99,7 +116,7 @@ class Block:
     __slots__ = ("inputs", "nodes", "outputs")
 
     def __init__(self, inputs=(), nodes=(), outputs=()):
-        self.inputs, self.nodes, self.outputs = list(inputs), list(nodes), list(outputs)
+        self.inputs, self.nodes, self.outputs = Row(inputs), Row(nodes), Row(outputs)
 
     def walk(self):
         """All nodes, those of inner blocks before the node that holds them is left."""

@@ -39,6 +39,10 @@ class Type:
     def __reduce__(self):
         return Type, (self.word, self.args)
 
+    def __call__(self):
+        """The type itself, for programs that ask a value for its type() as PyTorch's do."""
+        return self
+
     def __str__(self):
         return f"{self.word}[{', '.join(map(str, self.args))}]" if self.args else self.word
 

@@ -26,7 +26,7 @@ _PLACES = {
     ),
     **dict.fromkeys(["TracingCheckError", "is_tracing", "trace", "trace_module"], "tracing"),
     "frontend": None,
-    **dict.fromkeys(["Future", "fork", "wait"], "forks"),
+    **dict.fromkeys(["Future", "_fork", "_wait", "fork", "wait"], "forks"),
     **dict.fromkeys(
         (
             "Attribute",

@@ -30,3 +30,6 @@ def wait(future):
     if not isinstance(future, Future):
         raise TypeError(f"wait(): argument 'future' must be a Future, not {type(future).__name__}: fork() returns one")
     return future.wait()
+
+
+_fork, _wait = fork, wait  # as PyTorch's older programs call them

@@ -11,6 +11,7 @@ from tinygrad_ext.core.call.modes import get_modes, is_grad_enabled, set_modes
 from tinygrad_ext.core.data.tensor import Parameter, Tensor
 from tinygrad_ext.graph import Program, Type
 from tinygrad_ext.graph.primitives import GuardFailed
+from tinygrad_ext.graph.primitives.objects import PYTHONS, also_error
 from tinygrad_ext.graph.trees import leaves_of, put, tensor_at
 from tinygrad_ext.nn import ModuleDict, ModuleList, Sequential
 
@@ -18,6 +19,7 @@ from .keys import loose, told
 from .notes import default_of
 from .script.entry import Entry
 from .script.interfaces import interface_of_archive
+from .script.script_function import ScriptFunction
 from .script.script_module import CompiledForward, ScriptModule
 
 
@@ -199,9 +201,11 @@ class LoadedMethod:
             except GuardFailed:
                 if i == len(ways) - 1:
                     raise
-            except BaseException:
+            except BaseException as error:
                 set_modes(*modes)
-                raise
+                if self.notes(self.full).get("kind") != "script" or not isinstance(error, PYTHONS):
+                    raise
+                raise also_error(error) from None
         return None
 
     def run(self, name, inputs):
@@ -275,7 +279,7 @@ class LoadedMethod:
     def graph(self):
         return self.owner._program.methods[self.full]
 
-    inlined_graph = graph
+    inlined_graph, graph_for = graph, ScriptFunction.graph_for
 
     @property
     def code(self):

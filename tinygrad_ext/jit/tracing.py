@@ -10,6 +10,7 @@ import inspect
 
 from tinygrad_ext.core.call.levels import active_levels
 from tinygrad_ext.core.call.modes import is_grad_enabled
+from tinygrad_ext.core.data.random import default_generator
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.graph.capture import Capture
 from tinygrad_ext.graph.keys import key_of
@@ -163,7 +164,9 @@ class Runner:
         return capture_program(self.name, self.function, list(zip(names, args)), keywords, self.surroundings, check)
 
     def compare(self, args):
+        drawn = default_generator.get_state()
         expected = self.function(*args)
+        default_generator.set_state(drawn)  # so both draw the same
         given = Call(self)(*args)
         if not _equal(expected, given):
             raise TracingCheckError(f"{self.name}: the graph gives another result than the program for check_inputs")
@@ -229,6 +232,10 @@ class _Told:
         """
         given = (*args, *kwargs.values())
         return self._runner.find(given, tuple(kwargs)).captured.plan(given)
+
+    def graph_for(self, *args, **kwargs):
+        """The graph that a call with these arguments runs."""
+        return self._runner.find((*args, *kwargs.values()), tuple(kwargs)).captured.graph
 
     def explain(self):
         """What was captured, and why again; what was planned, and why again."""

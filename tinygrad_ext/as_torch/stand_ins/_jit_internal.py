@@ -1,5 +1,6 @@
 """torch._jit_internal: marks and types for scripts."""
 
+import inspect as _inspect
 from typing import Any, Callable, Dict, Final, List, Optional, Tuple, Union  # noqa: F401, UP035 - names that are imported
 
 from tinygrad_ext import jit as _jit
@@ -42,3 +43,13 @@ def boolean_dispatch(arg_name, arg_index, default, if_true, if_false, module_nam
     chosen.__name__ = func_name or chosen.__name__
     chosen.__module__ = module_name or chosen.__module__
     return chosen
+
+
+def get_callable_argument_names(function):
+    """Names of the parameters that are given by place or by name; none where there are others too."""
+    try:
+        parameters = _inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    plain = all(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters)
+    return [p.name for p in parameters] if plain else []

@@ -146,6 +146,20 @@ def _also(cls):
         return Error
 
 
+PYTHONS = (ArithmeticError, LookupError, TypeError, ValueError)  # what `also_error` is asked about
+
+
+def also_error(error):
+    """An exception of Python's that a compiled program met as one that is an `Error` too."""
+    cls = _also(type(error))
+    if isinstance(error, Error) or type(error).__module__ != "builtins" or cls is Error:
+        return error
+    made = cls(*error.args).with_traceback(error.__traceback__)
+    for note in getattr(error, "__notes__", ()):
+        made.add_note(note)
+    return made
+
+
 def _raise(word, *args):
     cls = class_of(word) or getattr(builtins, word, None)
     if isinstance(cls, type) and issubclass(cls, Exception):

@@ -78,7 +78,7 @@ def attribute(c, operand, name):
         return _of_number(c, operand, type, name)
     if type.is_optional or type.word == "Union":
         c.fault(
-            f"a value of type {type} has no attribute '{name}'",
+            f"'{type}' object has no attribute or method '{name}'",
             "Check `is not None` or isinstance before, on a local variable.",
         )
     return c.object_attribute(operand, name)

@@ -81,7 +81,7 @@ class ClassValue(Static):
         if is_named_tuple(cls):
             return _named_tuple(c, cls, args, kwargs)
         if issubclass(cls, BaseException):
-            c.fault("an exception is made where it is raised: raise ValueError('...')")
+            c.fault("an exception cannot be used as a value: it is made where it is raised, raise ValueError('...')")
         return _object(c, cls, args, kwargs)
 
 

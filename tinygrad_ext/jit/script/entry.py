@@ -9,7 +9,7 @@ from tinygrad_ext.core.data import dtype as dtypes
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.graph import derivative
 from tinygrad_ext.graph.check import type_of
-from tinygrad_ext.graph.primitives.objects import fits, keep_caller, word_of
+from tinygrad_ext.graph.primitives.objects import PYTHONS, also_error, fits, keep_caller, word_of
 from tinygrad_ext.graph.types import ANY, BOOL, FLOAT, TENSOR, Type, accepts
 
 from . import (  # each file adds its handlers to the compiler's tables
@@ -64,11 +64,14 @@ class Entry:
         graph = self.graph
         row = self._bound(args, kwargs)
         state = [getattr(owner, name) for _, owner, name in self.accessors]
-        if not graph.effects:
-            wants = levels_on() or (is_grad_enabled() and _wants_grad([*row, *state]))
-            result, after = (_derive if wants else _execute)(graph, row, state)
-        else:
-            result, after = _interpret(graph, row, state)
+        try:
+            if not graph.effects:
+                wants = levels_on() or (is_grad_enabled() and _wants_grad([*row, *state]))
+                result, after = (_derive if wants else _execute)(graph, row, state)
+            else:
+                result, after = _interpret(graph, row, state)
+        except PYTHONS as error:
+            raise also_error(error) from None
         for (each, owner, name), new in zip(self.accessors, after):
             if each.written:
                 setattr(owner, name, new)
@@ -153,6 +156,8 @@ def _converted(value, wanted):
         return value.decode("latin-1")  # a character for each byte, as ord() counts them
     if word == "Device" and type(value) is str:
         return dtypes.device(value)
+    if word == "List" and type(value) is range:
+        return _converted(list(value), wanted)
     if word in ("List", "Tuple") and type(value) in (list, tuple):
         inner = wanted.args * len(value) if word == "List" else wanted.args
         made = [v if fits(v, t) else bool(v) if _is_truth(v, t) else _converted(v, t) for v, t in zip(value, inner)]

@@ -134,7 +134,7 @@ def _dict(c, node):
         if key is None:
             inner = c.expression(value)
             if not isinstance(inner, DictLiteral):
-                c.fault("** in a dict takes only a dict written there; use update()", kind=NotSupportedError)
+                c.fault("Dict expansion by ** takes only a dict written there; use update()", kind=NotSupportedError)
             keys += inner.keys
             values += inner.values
         else:
@@ -218,7 +218,8 @@ def unpacked(c, operand, count=None):
         items = _unpacked_value(c, c.value(as_list(operand)), count)
     items = list(items)
     if count is not None and len(items) != count:
-        c.fault(f"need {count} values to unpack, but there are {len(items)}")
+        there = "found only" if len(items) < count else "there are"
+        c.fault(f"need {count} values to unpack, but {there} {len(items)}")
     return items
 
 
@@ -241,4 +242,4 @@ def _unpacked_value(c, value, count):
     if type.word == "Tensor" and count is not None:
         made = c.op("aten::unbind.int", (value, 0))
         return _unpacked_value(c, made, count)
-    return c.fault(f"a value of type {type} cannot be unpacked")
+    return c.fault(f"a value of type {type} cannot be used as a tuple: it cannot be unpacked")

@@ -350,7 +350,10 @@ def _outside(c, function, modifier, args, kwargs):
             operands = _checked(c, parameters, types, found)
             operands += found[parameters.rest].values if parameters.rest is not None else ()
     if modifier == "unused":
-        text = f"{function.name} is marked unused: a compiled program must not come here"
+        text = (
+            f"{function.name} is annotated to be ignored and cannot be run: it is marked unused, and a compiled "
+            "program must not come here"
+        )
         c.effect("prim::raise", "NotImplementedError", text)
         return None if returns is NONE else c.emit("prim::undefined", (), returns)
     owners = [b.module for b in function.bound if hasattr(b, "module")]

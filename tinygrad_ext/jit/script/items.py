@@ -55,7 +55,7 @@ def item(c, operand, index):
         return c.emit("prim::getitem", (value, key), type.args[1])
     made = c.call_magic("__getitem__", value, [c.expression(index)])
     if made is None:
-        c.fault(f"a value of type {type} cannot be indexed", _way_out(type))
+        c.fault(f"'{type}' object is not subscriptable: a value of type {type} cannot be indexed", _way_out(type))
     return made
 
 
@@ -200,7 +200,7 @@ def augment_item(c, target, op, node):
         c.effect("prim::tensor.set_item", owner, index, c.value(part))
         return
     if type.word not in ("List", "Dict") or isinstance(target.slice, ast.Slice):
-        c.fault(f"an item of a value of type {type} cannot be changed so")
+        c.fault(f"an item of a value of type {type} does not support augmented assignment")
     key = c.value(c.expression(target.slice), INT if type.word == "List" else type.args[0], "an index")
     old = c.emit("prim::getitem", (owner, key), type.args[-1])
     new = c.augment(old, op, c.expression(node))
@@ -224,7 +224,7 @@ def _store(c, owner, index, operand):
     else:
         key = c.expression(index)
         if c.call_magic("__setitem__", owner, [key, operand], returns=False) is None:
-            c.fault(f"an item of a value of type {type} cannot be set")
+            c.fault(f"a value of type {type} takes no subscripted assignment: an item of it cannot be set")
 
 
 @hook

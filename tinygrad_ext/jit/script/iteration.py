@@ -65,7 +65,8 @@ def iteration(c, operand):
     if made is not None:
         return made
     return c.fault(
-        f"a value of type {type} cannot be looped over", "Loop over a range, list, tuple, dict, str or tensor."
+        f"'{type}' object is not iterable: a value of type {type} cannot be looped over",
+        "Loop over a range, list, tuple, dict, str or tensor.",
     )
 
 
@@ -122,6 +123,8 @@ def enumerate_(c, operand, start):
 @hook
 def zip_(c, operands):
     """zip(...)"""
+    if not operands:
+        c.fault("zip expected at least 1 arguments, got 0")
     known = [o.items(c) if isinstance(o, Static) else None for o in operands]
     if operands and all(k is not None for k in known):
         return TupleValue([TupleValue(row) for row in zip(*known)])

@@ -215,7 +215,9 @@ def _for(c, node):
 
 def _no_else(c, node):
     if node.orelse:
-        c.fault("else branches of loops aren't supported in script", kind=NotSupportedError, node=node.orelse[0])
+        kind = "for" if isinstance(node, ast.For) else "while"
+        told = f"else branches of {kind} loops aren't supported in script"
+        c.fault(told, kind=NotSupportedError, node=node.orelse[0])
 
 
 @hook

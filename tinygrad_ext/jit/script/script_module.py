@@ -24,6 +24,7 @@ from .interfaces import is_interface, lacking
 from .markers import MODIFIER, Attribute
 from .module_hooks import hooks_of
 from .modules import ModuleValue, class_of_module
+from .script_function import ScriptFunction
 from .source import functions_of
 from .types import annotations_of
 
@@ -46,7 +47,7 @@ class ScriptMethod:
     def graph(self):
         return self._entry.graph
 
-    inlined_graph = graph
+    inlined_graph, graph_for = graph, ScriptFunction.graph_for
 
     @property
     def code(self):
@@ -218,7 +219,7 @@ class ScriptModule(nn.Module, metaclass=_Making):
     def graph(self):
         return self._method("forward").graph
 
-    inlined_graph = graph
+    inlined_graph, graph_for = graph, ScriptFunction.graph_for
 
     @property
     def code(self):
@@ -285,7 +286,8 @@ def _fitting(module, name, value):
     told = next((a[name] for a in map(annotations_of, class_of_module(module).__mro__) if name in a), None)
     why = lacking(value, told) if is_interface(told) else ""
     if why:
-        raise RuntimeError(f"{name} of {class_of_module(module).__name__} has the interface {told.__name__}: {why}")
+        told, owner = told.__name__, class_of_module(module).__name__
+        raise RuntimeError(f"{why}: not compatible with interface {told}; {name} of {owner} has the interface {told}")
 
 
 class RecursiveScriptModule(ScriptModule):

@@ -224,7 +224,7 @@ def _annotated(c, node):
         given = type_of(operand)
         if not isinstance(operand, Static) and not accepts(type, given):
             c.fault(
-                f"Variable '{node.target.id}' is annotated with type {type} but is being assigned a value of type "
+                f"Variable '{node.target.id}' is annotated with type {type} but is being assigned to a value of type "
                 f"{given}"
             )
         c.scope.bound[node.target.id] = settled(c, operand, type)

@@ -65,7 +65,12 @@ def type_from(annotation, evaluate):
     origin, args = typing.get_origin(annotation), typing.get_args(annotation)
     bare = origin if origin in _BARE and not args and not str(annotation).endswith("[()]") else annotation
     if hashable(bare) and bare in _BARE:
-        raise NoType(f"{_told(annotation)} says not what it holds; write {_BARE[bare]}, for example")
+        inner = "contained types" if _BARE[bare].startswith("Dict") else "a contained type"
+        told = _BARE[bare].partition("[")[0]
+        raise NoType(
+            f"Attempted to use {told} without {inner}: {_told(annotation)} says not what it holds; write "
+            f"{_BARE[bare]}, for example"
+        )
     if isinstance(annotation, dataclasses.InitVar):
         return type_from(annotation.type, evaluate)
     if origin is not None:
