@@ -200,13 +200,16 @@ class Capture(Operands, Windows, Observer):
                 self.resume(self.replace, self.traced(args[i]), self.show(Traced(Root(value, examples[i]))))
         if signature.generator is not None:
             self.advance(args[signature.generator], node.outputs[-1])
-        return self.results_of(op, node, args, results)
+        return self.results_of(op, node, args, results, signature.shares)
 
-    def results_of(self, op, node, args, results):
+    def results_of(self, op, node, args, results, shares):
         if type(results) is Tensor:  # as nearly always
             value = node.outputs[0]
             value.hint = results
-            derive.note(self, op, node, [value], [results], args)
+            if self.needs:
+                derive.note(self, op, node, [value], [results], args)
+            if not shares:
+                return self.show(Traced(Root(value, results)))
             return self.result(op, value, args, results, None)
         single = isinstance(results, Tensor) or not isinstance(results, (tuple, list))
         returns = op.schema.returns

@@ -1,5 +1,6 @@
 """`Graph`: a captured program, and what can be done with it."""
 
+from .alike import same_program
 from .check import check
 from .ir import Block, Node, Row, State, Value, replaced
 from .text import read_graph, write_graph
@@ -51,7 +52,7 @@ class Graph:
         return f"<Graph {self.name}: {len(self.inputs)} inputs, {sum(1 for _ in self.walk())} nodes>"
 
     def __eq__(self, other):
-        return str(self) == str(other) if isinstance(other, Graph) else NotImplemented
+        return same_program(self, other) if isinstance(other, Graph) else NotImplemented
 
     __hash__ = None
 

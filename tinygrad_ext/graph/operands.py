@@ -38,7 +38,9 @@ class Operands:
         lifted, examples = [], []
         for a in args:
             if type(a) is Carried and a.level is self:
-                traced = self.traced(a)
+                traced = a.value
+                if traced.version != traced.root.version:
+                    traced = self.traced(a)
                 lifted.append(traced.value)
                 examples.append(traced.example)
             else:

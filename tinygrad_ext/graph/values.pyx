@@ -66,3 +66,24 @@ def replaced(a, dict mapping):
     if type(a) is slice:
         return slice(*[replaced(x, mapping) for x in (a.start, a.stop, a.step)])
     return a
+
+
+def alike(a, b):
+    """Whether two arguments are written the same way: values by their names, numbers by type and digits."""
+    if a is b:
+        return True
+    cdef type kind = type(a)
+    if kind is VALUE:
+        return type(b) is VALUE and a.name == b.name
+    if kind is tuple or kind is list:
+        if not isinstance(b, (tuple, list)) or len(a) != len(b):
+            return False
+        for x, y in zip(a, b):
+            if not alike(x, y):
+                return False
+        return True
+    if kind is not type(b):
+        return False
+    if kind is slice:
+        return alike((a.start, a.stop, a.step), (b.start, b.stop, b.step))
+    return repr(a) == repr(b) if kind is float or kind is complex else a == b

@@ -141,7 +141,7 @@ class Runner:
         captured = self.written_down(args, keywords)
         if self.check:
             again = self.written_down(args, keywords, False)  # it is compared with one that was checked
-            if str(again.graph) != str(captured.graph):
+            if again.graph != captured.graph:
                 raise TracingCheckError(
                     f"{self.name}: two captures with the same arguments differ, so something in it changes with each "
                     f"call, such as a random number of Python's.\n{_difference(str(captured.graph), str(again.graph))}"
