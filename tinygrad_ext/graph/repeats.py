@@ -2,7 +2,8 @@
 
 A graph with its derivative is made by calling ops and the rules of records under a capture, and a model calls the same
 ones again and again for tensors of the same kind. The nodes that such a call adds are kept as a `Piece`: a later call
-for operands of the same dtypes, sizes and strides adds them with its own operands, and computes the examples anew.
+for operands of the same dtypes, sizes and strides adds them with its own operands. What they make has the examples of
+the first time: these have no memory, and nothing writes to one.
 
 A piece lives as long as its capture. Rejected: pieces for other sizes, or for all captures of the process. What Python
 code looks at besides its operands (strides, settings, the default dtype) would have to be known for each rule.
@@ -12,7 +13,7 @@ from collections import namedtuple
 from contextlib import suppress
 
 from tinygrad_ext.core.call.levels import operation
-from tinygrad_ext.core.call.modes import is_grad_enabled, without_grad
+from tinygrad_ext.core.call.modes import is_grad_enabled
 from tinygrad_ext.core.data import dtype as dtypes
 from tinygrad_ext.core.data.tensor import Carried, Tensor
 
@@ -42,7 +43,7 @@ class Ref(namedtuple("Ref", "at")):
 
 
 # One node. run: the op, None for a primitive; args: with Refs; plain: whether no Ref stands in a tuple; types, hints:
-# of what it makes, of tensors (sizes, dtype); flows: numbers of results that may need a gradient; noted: whether the
+# of what it makes; flows: numbers of results that may need a gradient; noted: whether the
 # tape is told
 Step = namedtuple("Step", "node run args plain types hints flows noted")
 Piece = namedtuple("Piece", "steps results")
@@ -113,9 +114,7 @@ class Repeats:
         found, operands = key
         piece = self.pieces.get(found, False)
         if piece:
-            given = self.capture.suspend(self._again, piece, operands)
-            if given is not None:
-                return given, True
+            return self._again(piece, operands), True
         if piece is not False:
             return function(), False
         return self._look(found, operands, function, told), False
@@ -166,7 +165,6 @@ class Repeats:
             if not all(type(h) is Tensor for h in hints) or any(v.type is not TENSOR for v in node.outputs):
                 raise Unfit
             run = operation(signature.op)
-            hints = [(tuple(h.shape), h.dtype) for h in hints]
         elif node.op not in _NUMBERS or any(isinstance(h, Tensor) for h in hints):
             raise Unfit
         plain = not any(type(a) is tuple for a in args)
@@ -178,10 +176,7 @@ class Repeats:
     # ---- writing ---------------------------------------------------------------------------------------------------
 
     def _again(self, piece, operands):
-        """The results of a piece for these operands, Values; None where what it computes has other sizes this time."""
-        hints = without_grad(_examples, piece.steps, [v.hint for v in operands])
-        if hints is None:
-            return None
+        """The results of a piece for these operands, Values."""
         capture, values = self.capture, list(operands)
         nodes, made = capture.block.nodes, capture.graph.value
         for step in piece.steps:
@@ -196,8 +191,7 @@ class Repeats:
                     continue
                 capture.guarded.add(id(args[0]))
             node = Node(old.op, args, (), old.line, old.version, old.owner)
-            at = len(values)
-            node.outputs = tuple([made(t, node, hints[at + i]) for i, t in enumerate(step.types)])
+            node.outputs = tuple([made(t, node, hint) for t, hint in zip(step.types, step.hints)])
             nodes.append(node)
             values += node.outputs
             if old.op == "prim::size":
@@ -260,20 +254,3 @@ def _given(a, values):
     if type(a) is Ref:
         return values[a.at]
     return tuple([_given(x, values) for x in a]) if type(a) is tuple else a
-
-
-def _examples(steps, hints):
-    """What the operands are this time, then what the steps make of them."""
-    for step in steps:
-        if step.run is None:
-            hints += step.hints
-            continue
-        args = step.args
-        args = [hints[a.at] if type(a) is Ref else a for a in args] if step.plain else _given(args, hints)
-        result = step.run(*args)
-        row = (result,) if type(result) is Tensor else result
-        for made, (shape, dtype) in zip(row, step.hints):
-            if made.shape != shape or made.dtype is not dtype:
-                return None
-        hints += row
-    return hints
