@@ -12,17 +12,19 @@ class DeadCode(OwnPass):
     """
 
     def changes(self, graph):
-        known, gone, found = uses(graph), set(), False
+        known, gone, count = uses(graph), set(), 0
         for block in reversed(blocks(graph)):
             if id(block) in gone:
                 continue
-            for node in reversed(list(block.nodes)):
-                if has_effect(node) or any(known.get(id(v)) for v in node.outputs):
-                    continue
-                found = True
-                block.nodes.remove(node)
-                _forget(node, known, gone)
-        return found
+            kept = []
+            for node in reversed(block.nodes):
+                if any([known.get(id(v)) for v in node.outputs]) or has_effect(node):
+                    kept.append(node)
+                else:
+                    _forget(node, known, gone)
+            count += len(block.nodes) - len(kept)
+            block.nodes[:] = kept[::-1]
+        return count > 0
 
 
 def _forget(node, known, gone):
