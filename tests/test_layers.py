@@ -64,6 +64,7 @@ LAYERS = [
     "sparse",
     "optim",
     "distributions",
+    "quasirandom",
     "func",
     "jit",
     "export",

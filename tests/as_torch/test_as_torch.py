@@ -52,6 +52,15 @@ def no_torch():
     sys.modules.update(kept)
 
 
+def test_the_package_holds_itself(no_torch):
+    alias.install()
+    import torch
+
+    assert torch.torch is torch
+    alias.uninstall()
+    assert not hasattr(tinygrad_ext, "torch")
+
+
 # ---- in a process --------------------------------------------------------------------------------------------------
 
 

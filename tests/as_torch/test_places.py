@@ -166,3 +166,13 @@ def test_what_answers_for_a_file_is_an_attribute_of_its_room(as_torch):
     assert as_torch.nn.parallel.DataParallel is as_torch.nn.DataParallel
     assert as_torch.nn.attention.SDPBackend.MATH.value == 0
     assert as_torch.distributions.normal.Normal is as_torch.distributions.Normal
+
+
+def test_what_is_imported_below_a_stand_in_is_found(as_torch):
+    from torch._dynamo import config
+    from torch.distributed.nn.functional import all_reduce
+    from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+
+    assert as_torch.distributed.nn.functional.all_reduce is all_reduce and as_torch._dynamo.config is config
+    assert issubclass(as_torch.ao.quantization.ObserverBase, object) and not is_traceable_wrapper_subclass(None)
+    assert not isinstance(as_torch.nn.Linear(1, 1), as_torch.ao.quantization.FakeQuantizeBase)

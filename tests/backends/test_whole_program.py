@@ -88,3 +88,19 @@ def test_a_scaler_that_is_off_is_the_plain_step():
     scaler.update()
     scaler.load_state_dict(scaler.state_dict())
     assert weight.item() == 0 and scaler.get_scale() == 1 and not scaler.is_enabled()
+
+
+def test_wishes_that_change_nothing():
+    for mode, number in (("default", 0), ("warn", 1), (2, 2), (0, 0)):
+        tg.set_deterministic_debug_mode(mode)
+        assert tg.get_deterministic_debug_mode() == number
+    with pytest.raises(RuntimeError, match="none of 0, 1, 2"):
+        tg.set_deterministic_debug_mode("some")
+    tg.set_num_interop_threads(3)
+    assert tg.get_num_interop_threads() == 1 and tg.set_flush_denormal(True) is False
+    with pytest.raises(RuntimeError, match="positive"):
+        tg.set_num_interop_threads(0)
+    assert not tg.is_warn_always_enabled()
+    tg.set_warn_always(True)
+    assert tg.is_warn_always_enabled()
+    tg.set_warn_always(False)

@@ -30,6 +30,7 @@ def test_a_tree_comes_back_as_it_was(value, leaves):
     again = tree.tree_unflatten(found, spec)
     assert again == value and type(again) is type(value)
     assert tree.tree_structure(value) == spec and tree.tree_leaves(value) == leaves
+    assert tree.tree_is_leaf(value) == (leaves == [value]) and tree.tree_is_leaf([1], lambda v: v == [1])
 
 
 def test_maps_over_trees_of_the_same_structure():

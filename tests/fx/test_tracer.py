@@ -24,6 +24,12 @@ def test_wrapped_functions_are_recorded_whole():
     assert left_whole(1, 2) == 3 and len([1]) == 1
 
 
+def test_operands_of_einsum_stand_in_a_row():
+    traced = fx.symbolic_trace(lambda x: tg.einsum("ij,jk->ik", (x, x)))
+    (call,) = [n for n in traced.graph.nodes if n.op == "call_function"]
+    assert len(call.args) == 3 and traced(tg.eye(2)).tolist() == [[1.0, 0.0], [0.0, 1.0]]
+
+
 def test_wrap_stands_at_module_level():
     with pytest.raises(NotImplementedError, match="top level"):
         fx.wrap("len")

@@ -100,3 +100,8 @@ def test_topk_of_one_number_is_that_number(device, k):
     assert values.shape == indices.shape == ()
     if device == "cpu":
         assert values.item() == 3 and indices.item() == 0
+
+
+def test_kthvalue_takes_k_as_a_tensor_of_one_number():
+    x = tg.tensor([[3.0, 1.0, 2.0, 5.0]])
+    assert [tg.kthvalue(x, tg.tensor(k)).values.item() for k in (1, 2, 3, 4)] == [1.0, 2.0, 3.0, 5.0]

@@ -16,6 +16,28 @@ def test_questions():
         tg.is_nonzero(x)
 
 
+def test_assert_is_seen_by_traces():
+    tg._assert(True, "said")
+    with pytest.raises(AssertionError, match="said"):
+        tg._assert(False, "said")
+
+    def checked(x):
+        tg._assert(x.shape[0] == 2, "two")
+        return x.reshape(x.shape[:-1] + (1, 2))
+
+    traced = tg.fx.symbolic_trace(checked)
+    assert any(n.target is tg._assert for n in traced.graph.nodes)
+    for function in (traced, tg.jit.script(checked_rows)):
+        with pytest.raises(AssertionError, match="two"):
+            function(tg.ones(3, 2))
+        assert function(tg.ones(2, 2)).shape == (2, 1, 2)
+
+
+def checked_rows(x):
+    tg._assert(x.shape[0] == 2, "two")
+    return x.reshape(x.shape[:-1] + (1, 2))
+
+
 def test_writes():
     x = tg.zeros(3)
     assert tg.index_put_(x, (tg.tensor([0, 2]),), tg.tensor([1.0, 2.0])) is x and x.tolist() == [1, 0, 2]

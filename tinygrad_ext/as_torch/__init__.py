@@ -87,12 +87,20 @@ def _take_stand_ins_off(modules):
     """An import sets a module as an attribute of its parent, which is a module of ours; ours keep their own alone."""
     for name, module in modules.items():
         parent, _, last = name.rpartition(".")
-        is_stand_in = module.__name__.startswith(f"{OURS}.as_torch.stand_ins.")
-        if is_stand_in and parent in modules and vars(modules[parent]).get(last) is module:
-            delattr(modules[parent], last)
+        above = modules.get(parent)
+        if _is_stand_in(module) and above and not _is_stand_in(above) and vars(above).get(last) is module:
+            delattr(above, last)
+
+
+def _is_stand_in(module):
+    return module.__name__.startswith(f"{OURS}.as_torch.stand_ins.")
 
 
 def _name(package):
     """What the package and its types say they are called: libraries ask for `Tensor.__module__`."""
     tinygrad_ext.__name__ = package
     name_types(package)
+    if package == NAME:  # PyTorch's package imports itself, and libraries write torch.torch.Tensor
+        tinygrad_ext.torch = tinygrad_ext
+    else:
+        vars(tinygrad_ext).pop(NAME, None)

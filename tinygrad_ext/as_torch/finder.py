@@ -60,11 +60,12 @@ class AliasFinder:
         """The spec of a module of ours under its alias, or None."""
         own = _renamed(name, NAME, OURS)
         # what stands for a place goes first: the place's parent may have no file here, and could not be asked
-        own = own and (own_name(name[len(NAME) + 1 :]) or own)
+        place = name[len(NAME) + 1 :]
+        own = own and (own_name(place) or own)
         spec = own and importlib.util.find_spec(own)
         if not spec:
             return None
-        package = spec.submodule_search_locations is not None
+        package = spec.submodule_search_locations is not None or place in places.PACKAGES
         return ModuleSpec(name, _AliasLoader(own), origin=spec.origin, is_package=package)
 
 

@@ -11,13 +11,24 @@ STAND_INS = frozenset(
         "_C",
         "_VF",
         "_dynamo",
+        "_dynamo.config",
+        "_inductor",
+        "_inductor.config",
         "_jit_internal",
         "_tensor",
         "_utils",
         "accelerator",
+        "ao",
+        "ao.quantization",
         "compiler",
         "cpu",
         "distributed",
+        "distributed.device_mesh",
+        "distributed.fsdp",
+        "distributed.nn",
+        "distributed.nn.functional",
+        "distributed.rpc",
+        "distributed.tensor",
         "functional",
         "hub",
         "mps",
@@ -27,10 +38,12 @@ STAND_INS = frozenset(
         "nn.parallel",
         "nn.parallel.scatter_gather",
         "onnx",
+        "quantization",
         "storage",
         "torch_version",
         "types",
         "utils._contextlib",
+        "utils._python_dispatch",
         "utils.data._utils",
         "utils.data._utils.collate",
         "utils.dlpack",
@@ -39,6 +52,10 @@ STAND_INS = frozenset(
         "xpu",
     ]
 )
+
+
+# what an import asks for below a place makes that a package, though its answer is one file
+PACKAGES = frozenset(name.rpartition(".")[0] for name in STAND_INS)
 
 
 def answers(name):

@@ -6,13 +6,20 @@ from tinygrad_ext.core.call.boundary import boundary as _boundary
 
 __all__ = [
     "are_deterministic_algorithms_enabled",
+    "get_deterministic_debug_mode",
     "get_float32_matmul_precision",
+    "get_num_interop_threads",
     "is_deterministic_algorithms_warn_only_enabled",
+    "is_warn_always_enabled",
+    "set_deterministic_debug_mode",
     "set_float32_matmul_precision",
+    "set_flush_denormal",
+    "set_num_interop_threads",
+    "set_warn_always",
     "use_deterministic_algorithms",
 ]
 
-_state = {"deterministic": False, "warn_only": False, "precision": "highest"}
+_state = {"deterministic": False, "warn_only": False, "precision": "highest", "warn_always": False}
 
 
 @_boundary
@@ -53,3 +60,52 @@ def set_float32_matmul_precision(precision):
 def get_float32_matmul_precision():
     """What `set_float32_matmul_precision` was told last; "highest" at the start."""
     return _state["precision"]
+
+
+_MODES = ("default", "warn", "error")
+
+
+@_boundary
+def set_deterministic_debug_mode(debug_mode):
+    """The same wish as `use_deterministic_algorithms`: "default" or 0, "warn" or 1, "error" or 2."""
+    mode = _MODES.index(debug_mode) if debug_mode in _MODES else debug_mode
+    if mode not in (0, 1, 2):
+        raise RuntimeError(f"set_deterministic_debug_mode(): {debug_mode!r} is none of 0, 1, 2, {', '.join(_MODES)}")
+    use_deterministic_algorithms(mode > 0, warn_only=mode == 1)
+
+
+@_boundary
+def get_deterministic_debug_mode():
+    """0, 1 or 2, as `set_deterministic_debug_mode` takes it."""
+    return (1 if _state["warn_only"] else 2) if _state["deterministic"] else 0
+
+
+@_boundary
+def get_num_interop_threads():
+    """1: ops run one after the other."""
+    return 1
+
+
+@_boundary
+def set_num_interop_threads(number):
+    """Check the number. Ops run one after the other with any."""
+    if number < 1:
+        raise RuntimeError(f"set_num_interop_threads(): expected a positive number of threads, not {number}")
+
+
+@_boundary
+def set_flush_denormal(mode):
+    """False: numbers below the normal ones are kept."""
+    return False
+
+
+@_boundary
+def set_warn_always(b):
+    """Remember the wish. How often a warning is shown is for Python's filters to say."""
+    _state["warn_always"] = b
+
+
+@_boundary
+def is_warn_always_enabled():
+    """What `set_warn_always` was told last; False at the start."""
+    return _state["warn_always"]

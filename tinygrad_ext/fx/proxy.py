@@ -155,6 +155,8 @@ class Proxy:
         tracer = _tracer_of((args, kwargs))
         if is_tensor_method_or_property(function):
             return tracer.create_proxy("call_method", function.__name__, args, kwargs)
+        if len(args) == 2 and isinstance(args[1], (list, tuple)) and getattr(function, "__name__", "") == "einsum":
+            args = (args[0], *args[1])  # one form for its readers, whichever the program used
         return tracer.create_proxy("call_function", function, args, kwargs)
 
 

@@ -12,6 +12,8 @@ import types
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.nn.module import Module, speed_up
 from tinygrad_ext.nn.parameter import Parameter
+from tinygrad_ext.overrides import is_tensor_method_or_property
+from tinygrad_ext.tensor.asked import _assert
 from tinygrad_ext.utils._pytree import tree_map
 
 from .codegen import PyTreeCodeGen
@@ -78,10 +80,7 @@ def _assert_is_none(value, msg):
         raise AssertionError(msg)
 
 
-@has_side_effect
-def _assert(condition, message):
-    if not condition:
-        raise AssertionError(message)
+has_side_effect(_assert)
 
 
 class Tracer(TracerBase):
@@ -261,6 +260,7 @@ class Tracer(TracerBase):
         """While recording, calls and attributes of modules come here, and wrapped functions make nodes."""
         cache = {}
         call, undo = Module.__call__, []
+        is_tensor_method_or_property(len)  # the first question loads rooms: before functions are replaced
 
         def module_call(module, *args, **kwargs):
             return self.call_module(module, lambda *a, **k: call(module, *a, **k), args, kwargs)

@@ -120,6 +120,8 @@ def _kthvalue(self, k, dim, keepdim):
     n = self.shape[dim] if self.dim() else 1
     if n == 0:
         raise IndexError(f"kthvalue(): Expected reduction dim {dim} to have non-zero size.")
+    if hasattr(k, "item"):
+        k = int(k)  # a tensor of one number is taken for one, as everywhere; what follows asks the number itself
     if not 1 <= k <= n:
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {dim}: k={k}, size {n}")
     near_end = 2 * k > n + 1

@@ -10,6 +10,7 @@ from tinygrad_ext.core.data.tensor import Tensor as _Tensor
 _DROPOUTS = ("dropout_", "alpha_dropout_", "feature_alpha_dropout_")
 __all__ = [
     *_DROPOUTS,
+    "_assert",
     "get_device",
     "index_put_",
     "is_conj",
@@ -20,6 +21,12 @@ __all__ = [
     "to_dlpack",
     "typename",
 ]
+
+
+@_overridable
+def _assert(condition, message):
+    """Refuse what is not so, with an AssertionError; a call that traces and overrides see."""
+    assert condition, message
 
 
 @_overridable

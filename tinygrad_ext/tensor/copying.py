@@ -7,6 +7,8 @@ shares memory before shares it after: two views in one pickle, or in one deepcop
 import copy
 import weakref
 
+import numpy as np
+
 from tinygrad_ext.core.call import interop as _core
 from tinygrad_ext.core.call import subclass as _subclass
 from tinygrad_ext.core.call import unasked
@@ -19,6 +21,7 @@ from tinygrad_ext.core.data.shared import block_of
 from tinygrad_ext.core.data.slots import set_slot
 from tinygrad_ext.core.data.tensor import Parameter, Tensor, attributes_of
 from tinygrad_ext.tensor import sharing
+from tinygrad_ext.tensor.interop import from_numpy
 from tinygrad_ext.tensor.typed_storage import TypedStorage
 
 # ---- pickle --------------------------------------------------------------------------------------------------------
@@ -163,6 +166,33 @@ class UntypedStorage:
         return _storage.storage_facts(self._storage)[1] if self._storage is not None else 0
 
     size = __len__ = nbytes
+
+    @staticmethod
+    def from_file(filename, shared=False, nbytes=0):
+        """The first bytes of a file; written back to it where they are shared."""
+        mapped = np.memmap(filename, mode="r+" if shared else "c", shape=(nbytes,)) if nbytes else np.empty(0, "u1")
+        return from_numpy(mapped).untyped_storage()
+
+    def untyped(self):
+        """Itself: it is one already."""
+        return self
+
+    @property
+    def __array_interface__(self):
+        return {"data": (self.data_ptr(), False), "typestr": "|u1", "shape": (self.nbytes(),), "version": 3}
+
+    def __getitem__(self, at):
+        found = np.asarray(self)[at]
+        if not isinstance(at, slice):
+            return int(found)
+        return from_numpy(found).untyped_storage()
+
+    def __setitem__(self, at, value):
+        np.asarray(self)[at] = value
+
+    def tolist(self):
+        """The bytes as a list."""
+        return np.asarray(self).tolist()
 
     def is_shared(self):
         """Whether other processes may share the memory."""

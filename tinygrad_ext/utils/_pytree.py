@@ -4,6 +4,8 @@ Tuples, named tuples (what ops return among them), lists, dicts, ordered and def
 all else is a leaf, until `register_pytree_node` tells how it is taken apart.
 """
 
+from typing import Any
+
 from tinygrad_ext.core.call.boundary import boundary
 
 from ._trees import LeafSpec, TreeSpec
@@ -20,6 +22,7 @@ __all__ = [
     "tree_all",
     "tree_any",
     "tree_flatten",
+    "tree_is_leaf",
     "tree_iter",
     "tree_leaves",
     "tree_map",
@@ -29,6 +32,8 @@ __all__ = [
     "tree_structure",
     "tree_unflatten",
 ]
+
+Context = PyTree = Any  # the types that libraries name; any value is a tree
 
 
 @boundary
@@ -67,6 +72,12 @@ def _walk(tree, is_leaf):
 def tree_leaves(tree, is_leaf=None):
     """The leaves of a tree, in order."""
     return _walk(tree, is_leaf)
+
+
+@boundary
+def tree_is_leaf(tree, is_leaf=None):
+    """Whether a tree is one leaf."""
+    return _kind_of(tree, is_leaf) is None
 
 
 @boundary

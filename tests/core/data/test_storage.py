@@ -66,3 +66,21 @@ def test_a_tensor_of_new_has_no_memory_to_look_at_and_gets_some_when_it_grows(cl
         t.as_strided((3,), (1,))
     t.resize_(3).fill_(2)
     assert t.tolist() == [2, 2, 2] and t.data_ptr() and (t + 1).sum() == 9
+
+
+def test_bytes_of_a_storage_are_read_written_and_mapped(tmp_path):
+    x = tg.zeros(2)
+    memory = x.untyped_storage()
+    memory[3] = 64
+    assert (
+        x.tolist() == [2.0, 0.0] and memory[3] == 64 and memory[2:4].tolist() == [0, 64] and memory.untyped() is memory
+    )
+    path = tmp_path / "bytes"
+    path.write_bytes(bytes(range(8)))
+    mapped = tg.UntypedStorage.from_file(str(path), False, 8)
+    part = tg.asarray(mapped[4:8], dtype=tg.uint8)
+    assert part.tolist() == [4, 5, 6, 7] and part.view(tg.int32).shape == (1,)
+    mapped[0] = 9
+    assert path.read_bytes()[0] == 0
+    tg.UntypedStorage.from_file(str(path), True, 8)[0] = 9
+    assert path.read_bytes()[0] == 9 and len(tg.UntypedStorage.from_file(str(path))) == 0

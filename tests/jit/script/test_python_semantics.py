@@ -281,3 +281,11 @@ def test_bytes_stand_for_a_text_of_their_numbers():
     assert numbers(b"a\xc2\x00") == ([97, 194, 0], 3)
     with pytest.raises(RuntimeError, match="Expected a value of type 'str'"):
         numbers(bytearray(b"a"))
+
+
+def rows_and_tuple(x, sizes: tuple[int, int]):
+    return x.shape[:1] + (5,), (4,) + x.shape, x.shape + sizes
+
+
+def test_a_tuple_beside_a_list_is_one():
+    assert tg.jit.script(rows_and_tuple)(tg.ones(2, 3), (6, 7)) == ([2, 5], [4, 2, 3], [2, 3, 6, 7])

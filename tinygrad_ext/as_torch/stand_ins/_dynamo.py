@@ -1,12 +1,8 @@
 """torch._dynamo: nothing is compiled from bytecode here, so marks for it do nothing."""
 
-from types import SimpleNamespace
-
+from . import _dynamo_config as config  # noqa: F401 - an attribute there
 from . import absent
 
-config = SimpleNamespace(
-    suppress_errors=False, cache_size_limit=8, recompile_limit=8, verbose=False, capture_scalar_outputs=False
-)
 globals().update(
     absent.functions("_dynamo", "explain optimize_assert", "there is no compiler of bytecode; use jit.trace")
 )

@@ -55,3 +55,8 @@ def _get_device_index(device, optional=False, allow_cpu=False):
     if allow_cpu:
         return -1
     raise ValueError(f"Expected a non cpu device, but got: {device}")
+
+
+def _get_available_device_type():
+    """None: no accelerator is here."""
+    return None

@@ -3,4 +3,3 @@
 from . import utils_data__utils_collate as collate
 
 __all__ = ["collate"]
-__path__ = []  # a package there, whose file `collate` has a place of its own

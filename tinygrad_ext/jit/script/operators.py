@@ -110,6 +110,11 @@ def _of_containers(c, op, a, b, x, y):
             return TupleValue([*a.values, *b.values])
         if x is not None and y is not None and x.word == y.word == "Tuple":
             return TupleValue([*c.unpacked(a), *c.unpacked(b)])
+        # a tuple beside a list is one, as where an op takes a list: `x.shape[:-1] + (n,)`
+        if _is_word(x, "List") and (isinstance(b, TupleValue) or _is_word(y, "Tuple")):
+            b, y = ListLiteral(c.unpacked(b)), x
+        elif _is_word(y, "List") and (isinstance(a, TupleValue) or _is_word(x, "Tuple")):
+            a, x = ListLiteral(c.unpacked(a)), y
         if isinstance(a, ListLiteral) and isinstance(b, ListLiteral):
             return ListLiteral([*a.values, *b.values])
         if x is STR and y is STR:
@@ -130,6 +135,10 @@ def _of_containers(c, op, a, b, x, y):
         items = b.values if isinstance(b, TupleValue) else [b]
         return c.emit("prim::percent", (a, *[c.value(i) for i in items]), STR)
     return None
+
+
+def _is_word(type, word):
+    return type is not None and type.word == word
 
 
 def _is_empty(operand):

@@ -13,6 +13,8 @@ from ..registration import (
     register_module_module_registration_hook,
     register_module_parameter_registration_hook,
 )
+from ..state import EXTRA as _EXTRA_STATE_KEY_SUFFIX  # noqa: F401 - libraries import it from here
+from ..state import _IncompatibleKeys  # noqa: F401 - as well
 
 __all__ = [
     "Module",

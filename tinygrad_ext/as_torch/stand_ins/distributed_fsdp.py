@@ -1,0 +1,14 @@
+"""torch.distributed.fsdp: models are whole."""
+
+from . import absent
+
+_WHY = "there is one process here; torch.distributed.is_available() is False"
+globals().update(absent.functions("distributed.fsdp", "fully_shard", _WHY))
+globals().update(
+    absent.types(
+        "distributed.fsdp",
+        "FullyShardedDataParallel FSDPModule MixedPrecision MixedPrecisionPolicy "
+        "CPUOffload ShardingStrategy StateDictType",
+        _WHY,
+    )
+)

@@ -1,0 +1,13 @@
+"""torch.distributed.rpc: there is no other process to call."""
+
+from . import absent
+
+_WHY = "there is one process here; torch.distributed.is_available() is False"
+globals().update(
+    absent.functions(
+        "distributed.rpc",
+        "init_rpc rpc_sync rpc_async remote shutdown get_worker_info",
+        _WHY,
+    )
+)
+globals().update(absent.types("distributed.rpc", "RRef WorkerInfo", _WHY))

@@ -1,0 +1,7 @@
+"""torch.distributed.tensor: tensors are whole."""
+
+from . import absent
+
+_WHY = "there is one process here; torch.distributed.is_available() is False"
+globals().update(absent.functions("distributed.tensor", "distribute_tensor distribute_module", _WHY))
+globals().update(absent.types("distributed.tensor", "DTensor Placement Replicate Shard Partial DeviceMesh", _WHY))
