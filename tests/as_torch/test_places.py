@@ -168,6 +168,23 @@ def test_what_answers_for_a_file_is_an_attribute_of_its_room(as_torch):
     assert as_torch.distributions.normal.Normal is as_torch.distributions.Normal
 
 
+def test_parts_of_stand_ins_are_attributes(as_torch):
+    from torch.distributed import device_mesh
+    from torch.nn.parallel import scatter_gather
+
+    assert as_torch.distributed.device_mesh is device_mesh and as_torch.nn.parallel.scatter_gather is scatter_gather
+    from torch.distributed._composable.fsdp import FSDPModule
+    from torch.hub import HASH_REGEX
+    from torch.quantization import ObserverBase
+
+    assert as_torch.quantization.ObserverBase is ObserverBase and as_torch.distributed.fsdp.FSDPModule is FSDPModule
+    assert HASH_REGEX.search("resnet18-f37072fd.pth").group(1) == "f37072fd"
+    with pytest.raises(ModuleNotFoundError, match="no no_such there"):
+        importlib.import_module("torch.distributed.fsdp.no_such")
+    with pytest.raises(AttributeError, match="no attribute 'no_such'"):
+        as_torch.distributed.no_such
+
+
 def test_what_is_imported_below_a_stand_in_is_found(as_torch):
     from torch._dynamo import config
     from torch.distributed.nn.functional import all_reduce
@@ -176,3 +193,19 @@ def test_what_is_imported_below_a_stand_in_is_found(as_torch):
     assert as_torch.distributed.nn.functional.all_reduce is all_reduce and as_torch._dynamo.config is config
     assert issubclass(as_torch.ao.quantization.ObserverBase, object) and not is_traceable_wrapper_subclass(None)
     assert not isinstance(as_torch.nn.Linear(1, 1), as_torch.ao.quantization.FakeQuantizeBase)
+
+
+def test_what_a_transform_carries_can_be_told(as_torch):
+    from torch._C._functorch import is_batchedtensor, is_functorch_wrapped_tensor
+
+    told = []
+
+    def f(x):
+        told.append((is_batchedtensor(x), is_functorch_wrapped_tensor(x)))
+        return x * 2
+
+    x = as_torch.ones(2)
+    as_torch.vmap(f)(x)
+    as_torch.func.jvp(f, (x,), (x,))
+    f(x)
+    assert told == [(True, True), (False, True), (False, False)]

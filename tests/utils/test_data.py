@@ -218,3 +218,26 @@ def test_a_distributed_sampler_asks_for_its_place():
         data.DistributedSampler(range(4))
     with pytest.raises(ValueError, match="Invalid rank 2"):
         data.DistributedSampler(range(4), num_replicas=2, rank=2)
+
+
+class _Pair:
+    def __init__(self, a):
+        self.a = a
+
+
+def test_types_of_libraries_are_put_together_by_their_functions():
+    from tinygrad_ext.utils.data.collate import collate, default_collate_fn_map
+
+    def pairs(batch, *, collate_fn_map):
+        return _Pair(collate([p.a for p in batch], collate_fn_map=collate_fn_map))
+
+    table = {**default_collate_fn_map, _Pair: pairs}
+    found = collate([{"p": (_Pair(1.0), "a")}, {"p": (_Pair(2.0), "b")}], collate_fn_map=table)["p"]
+    assert found[0].a.tolist() == [1.0, 2.0] and found[1] == ("a", "b")
+    with pytest.raises(TypeError, match="batch must contain"):
+        collate([_Pair(1)], collate_fn_map=default_collate_fn_map)
+    default_collate_fn_map[_Pair] = pairs
+    try:
+        assert data.default_collate([[_Pair(tg.ones(2))], [_Pair(tg.ones(2))]])[0].a.shape == (2, 2)
+    finally:
+        del default_collate_fn_map[_Pair]

@@ -62,18 +62,21 @@ class AliasFinder:
         # what stands for a place goes first: the place's parent may have no file here, and could not be asked
         place = name[len(NAME) + 1 :]
         own = own and (own_name(place) or own)
-        spec = own and importlib.util.find_spec(own)
+        try:
+            spec = own and importlib.util.find_spec(own)
+        except ModuleNotFoundError:  # of its parent, which stands for a place and has no folder
+            spec = None
         if not spec:
             return None
         package = spec.submodule_search_locations is not None or place in places.PACKAGES
-        return ModuleSpec(name, _AliasLoader(own), origin=spec.origin, is_package=package)
+        return ModuleSpec(name, _AliasLoader(own, place), origin=spec.origin, is_package=package)
 
 
 class _AliasLoader:
     """Hands out the module that exists instead of making one."""
 
-    def __init__(self, own):
-        self._own = own
+    def __init__(self, own, place):
+        self._own, self._place = own, place
 
     def create_module(self, spec):
         """The module of ours; the import system is about to write the alias's spec into it."""
@@ -88,7 +91,21 @@ class _AliasLoader:
     def exec_module(self, module):
         """Nothing to run; give the module its own spec back, and show what its import brought in."""
         module.__spec__ = self._spec
+        _hold_parts(module, self._place)
         mirror()
+
+
+def _hold_parts(module, place):
+    """Let what stands for a package have its modules as attributes: `from torch.distributed import nn` asks for one."""
+    if place not in places.PACKAGES or hasattr(module, "__getattr__"):
+        return
+
+    def part(name):
+        if places.answers(f"{place}.{name}"):
+            return importlib.import_module(f"{NAME}.{place}.{name}")
+        raise AttributeError(f"module '{NAME}.{place}' has no attribute '{name}'")
+
+    module.__getattr__ = part
 
 
 class MissingFinder:

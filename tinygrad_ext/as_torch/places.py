@@ -9,6 +9,7 @@ from tinygrad_ext.errors.moved_files import MOVED
 STAND_INS = frozenset(
     [
         "_C",
+        "_C._functorch",
         "_VF",
         "_dynamo",
         "_dynamo.config",
@@ -38,7 +39,6 @@ STAND_INS = frozenset(
         "nn.parallel",
         "nn.parallel.scatter_gather",
         "onnx",
-        "quantization",
         "storage",
         "torch_version",
         "types",
@@ -46,6 +46,7 @@ STAND_INS = frozenset(
         "utils._python_dispatch",
         "utils.data._utils",
         "utils.data._utils.collate",
+        "utils.data._utils.worker",
         "utils.dlpack",
         "utils.model_zoo",
         "version",
@@ -54,12 +55,22 @@ STAND_INS = frozenset(
 )
 
 
+# further places in PyTorch of what stands in one
+ALIKE = {
+    "distributed._composable": "distributed.fsdp",
+    "distributed._composable.fsdp": "distributed.fsdp",
+    "distributed._tensor": "distributed.tensor",
+    "distributed._tensor.experimental": "distributed.tensor",
+    "distributed.tensor.experimental": "distributed.tensor",
+    "quantization": "ao.quantization",
+}
 # what an import asks for below a place makes that a package, though its answer is one file
-PACKAGES = frozenset(name.rpartition(".")[0] for name in STAND_INS)
+PACKAGES = frozenset(name.rpartition(".")[0] for name in (*STAND_INS, *ALIKE))
 
 
 def answers(name):
     """What stands for a module path, both without the package's name in front; None where nothing does."""
+    name = ALIKE.get(name, name)
     if name in STAND_INS:
         return "as_torch.stand_ins." + name.replace(".", "_")
     return MOVED.get(name)

@@ -3,5 +3,7 @@
 from . import absent
 
 _WHY = "there is one process here; torch.distributed.is_available() is False"
-globals().update(absent.functions("distributed.tensor", "distribute_tensor distribute_module", _WHY))
+globals().update(
+    absent.functions("distributed.tensor", "distribute_tensor distribute_module implicit_replication", _WHY)
+)
 globals().update(absent.types("distributed.tensor", "DTensor Placement Replicate Shard Partial DeviceMesh", _WHY))

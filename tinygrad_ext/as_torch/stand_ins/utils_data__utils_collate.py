@@ -1,5 +1,5 @@
 """torch.utils.data._utils.collate: how samples become a batch."""
 
-from tinygrad_ext.utils.data import default_collate, default_convert
+from tinygrad_ext.utils.data.collate import collate, default_collate, default_collate_fn_map, default_convert
 
-__all__ = ["default_collate", "default_convert"]
+__all__ = ["collate", "default_collate", "default_collate_fn_map", "default_convert"]

@@ -19,6 +19,10 @@ def default_collate(batch):
         RuntimeError: sequences of different lengths.
     """
     first = batch[0]
+    if len(default_collate_fn_map) != _OWN:
+        found = _found(type(first), first, default_collate_fn_map)
+        if found not in (None, _plain):
+            return found(batch, collate_fn_map=default_collate_fn_map)
     if isinstance(first, tg.Tensor):
         return tg.stack(list(batch))
     if isinstance(first, (np.ndarray, np.generic)):
@@ -32,7 +36,46 @@ def default_collate(batch):
     if isinstance(first, Mapping):
         return _rebuild(first, {key: default_collate([item[key] for item in batch]) for key in first})
     if isinstance(first, Sequence):
-        return _collate_sequences(batch, first)
+        return _collate_sequences(batch, first, default_collate)
+    raise _unsupported("default_collate: batch", first)
+
+
+def _plain(batch, *, collate_fn_map=None):
+    """What default_collate does with the types that it knows."""
+    return default_collate(batch)
+
+
+# type -> function(batch, *, collate_fn_map) that puts its items together; libraries add theirs
+default_collate_fn_map = dict.fromkeys((tg.Tensor, np.ndarray, np.generic, float, int, str, bytes), _plain)
+_OWN = len(default_collate_fn_map)
+
+
+def _found(kind, item, table):
+    return table.get(kind) or next((function for other, function in table.items() if isinstance(item, other)), None)
+
+
+@boundary
+def collate(batch, *, collate_fn_map=None):
+    """Put a list of items together by the functions of their types, entry by entry in mappings and sequences.
+
+    Args:
+        collate_fn_map: type -> function(batch, *, collate_fn_map); a type's own entry goes before those of its bases.
+
+    Raises:
+        TypeError: an item is of none of the types.
+    """
+    first, table = batch[0], collate_fn_map or {}
+    function = _found(type(first), first, table)
+    if function is not None:
+        return function(batch, collate_fn_map=table)
+
+    def inner(items):
+        return collate(items, collate_fn_map=table)
+
+    if isinstance(first, Mapping):
+        return _rebuild(first, {key: inner([item[key] for item in batch]) for key in first})
+    if isinstance(first, Sequence) and not isinstance(first, (str, bytes)):
+        return _collate_sequences(batch, first, inner)
     raise _unsupported("default_collate: batch", first)
 
 
@@ -42,13 +85,13 @@ def _collate_numpy(batch, first):
     return tg.stack([tg.as_tensor(item) for item in batch])
 
 
-def _collate_sequences(batch, first):
+def _collate_sequences(batch, first, inner):
     if any(len(item) != len(first) for item in batch):
         raise RuntimeError(
             "each element in list of batch should be of equal size, "
             f"but their lengths are {sorted({len(item) for item in batch})}; pass collate_fn to pad them"
         )
-    columns = [default_collate(column) for column in zip(*batch)]
+    columns = [inner(column) for column in zip(*batch)]
     if isinstance(first, tuple) and hasattr(first, "_fields"):
         return type(first)(*columns)
     # A plain tuple becomes a list, as in PyTorch; other sequence types are kept.

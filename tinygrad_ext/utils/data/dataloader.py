@@ -3,6 +3,8 @@
 import functools
 import os
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 from tinygrad_ext.core.call.boundary import Steps, boundary
 
@@ -11,6 +13,7 @@ from .dataset import IterableDataset
 from .fetch import Rows, Stream
 from .sampler import BatchSampler, RandomSampler, SequentialSampler, draw_seed
 
+_collate_fn_t = Callable[[list], Any]  # a type that libraries name
 _FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset")
 
 

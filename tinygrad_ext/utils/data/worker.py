@@ -72,9 +72,14 @@ def seed_everything(base_seed, worker):
     seed = base_seed + worker
     random.seed(seed)
     tg.manual_seed(seed)
-    words = [worker, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
-    np.random.seed(np.random.SeedSequence(words).generate_state(4))
+    np.random.seed(numpys_seed(base_seed, worker))
     return seed
+
+
+def numpys_seed(base_seed, worker):
+    """The four words that NumPy is seeded with in a worker."""
+    words = [worker, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
+    return np.random.SeedSequence(words).generate_state(4).tolist()
 
 
 def run(connection, parents_ends, make_fetch, dataset, base_seed, init, worker, num_workers):
