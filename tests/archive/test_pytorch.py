@@ -4,6 +4,7 @@ import io
 import os
 import pickle
 import zipfile
+from collections import Counter
 
 import pytest
 
@@ -117,3 +118,91 @@ def test_a_whole_pytorch_module_is_refused(pytorch):
     file.seek(0)
     with pytest.raises(RuntimeError, match=r"torch.nn.modules.linear.Linear.*state_dict"):
         tg.load(file)
+
+
+# ---- the format before PyTorch 1.6 -----------------------------------------------------------------------------------
+
+_MAGIC = pickle.dumps(0x1950A86A20F9469CFC6C, 2)
+
+
+def _row(*objects, data=b""):
+    return io.BytesIO(_MAGIC + b"".join(pickle.dumps(o, 2) for o in objects) + data)
+
+
+def test_files_of_older_versions_are_read():
+    torch = pytest.importorskip("torch")
+    base = torch.arange(6.0).reshape(2, 3)
+    held = {
+        "base": base,
+        "view": base[:, 1:],
+        "half": torch.ones(2, dtype=torch.float16),
+        "unsigned": torch.ones(2, dtype=torch.uint16),
+        "parameter": torch.nn.Parameter(torch.ones(1)),
+        "state": torch.nn.BatchNorm1d(2).state_dict(),
+        "empty": torch.ones(0),
+    }
+    file = io.BytesIO()
+    file.write(b"before")
+    torch.save(held, file, _use_new_zipfile_serialization=False)
+    file.seek(6)
+    found = tg.load(file)
+    assert found["base"].tolist() == base.tolist() and found["view"].stride() == (3, 1)
+    found["base"][0, 1] = 9
+    assert found["view"][0, 0] == 9 and found["half"].dtype is tg.float16 and found["unsigned"].tolist() == [1, 1]
+    assert isinstance(found["parameter"], tg.nn.Parameter) and list(found["state"]) == list(held["state"])
+    assert found["state"]["running_var"].tolist() == [1.0, 1.0] and found["empty"].shape == (0,)
+    whole = file.getvalue()[6:]
+    for cut in range(0, len(whole), 7):
+        with pytest.raises(RuntimeError, match="cannot be read|pickle|safetensors"):
+            tg.load(io.BytesIO(whole[:cut]))
+
+
+def test_rows_that_do_not_fit_together_are_refused():
+    system = {"little_endian": True}
+    assert tg.load(_row(1001, system, {"a": 1}, [])) == {"a": 1}
+    for file, fragment in (
+        (_row(1000, system, {}, []), "protocol"),
+        (_row(1001, {"little_endian": False}, {}, []), "big-endian"),
+        (_row(1001, system, {}, ["0"]), "not those"),
+        (_row(1001, system, _Calls(os.system, "exit 1"), []), "it names"),
+    ):
+        with pytest.raises(RuntimeError, match=fragment):
+            tg.load(file)
+    begin = b"\x80\x02ctorch._utils\n_rebuild_tensor_v2\n((X\x07\x00\x00\x00storagectorch\nFloatStorage\n"
+    end = b"X\x01\x00\x00\x00kX\x03\x00\x00\x00cpuJ%sNtQK\x00K\x01\x85K\x01\x85\x89ccollections\nOrderedDict\n)RtR."
+    head = _MAGIC + pickle.dumps(1001, 2) + pickle.dumps(system, 2)
+    keys, number = pickle.dumps(["k"], 2), b"\x01" + bytes(7) + b"\x00\x00\x80\x3f"
+    assert tg.load(io.BytesIO(head + begin + end % b"\x01\x00\x00\x00" + keys + number)).tolist() == [1.0]
+    for count, data, fragment in (
+        (b"\xff\xff\xff\x7f", number, "more bytes than the file"),
+        (b"\x01\x00\x00\x00", b"\x03" + number[1:], "holds 3 elements"),
+        (b"\x01\x00\x00\x00", number[:-1], "cut off"),
+    ):
+        with pytest.raises(RuntimeError, match=fragment):
+            tg.load(io.BytesIO(head + begin + end % count + keys + data))
+
+
+def test_sets_counters_and_bytes_come_back():
+    torch = pytest.importorskip("torch")
+    held = {
+        "s": {1, "a", (2, 3)},
+        "c": Counter("aab"),
+        "b": b"\x00\xff",
+        "m": bytearray(b"ab"),
+        "e": [set(), Counter()],
+    }
+    file = io.BytesIO()
+    torch.save({**held, "l": torch.strided}, file)
+    file.seek(0)
+    found = tg.load(file)
+    assert found.pop("l") is tg.strided and found == held and type(found["c"]) is Counter
+    ours = io.BytesIO()
+    tg.save({**held, "none": b""}, ours, format="torch")
+    for load in (tg.load, lambda f: torch.load(f, weights_only=True)):
+        ours.seek(0)
+        assert load(ours) == {**held, "none": b""}
+    with pytest.raises(TypeError, match="cannot be saved"):
+        tg.save({object()}, io.BytesIO(), format="torch")
+    bad = b"c__builtin__\nset\n(X\x01\x00\x00\x00atR."
+    with pytest.raises(RuntimeError, match="made of a str"):
+        tg.load(_archive(bad))

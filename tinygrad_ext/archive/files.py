@@ -111,10 +111,13 @@ def _load(source, name, onto, budget):
 
         return pytorch.read(source, name, onto, budget)
     if head[:1] == b"\x80" and head[8:9] != b"{":
+        from tinygrad_ext.archive import pytorch  # lazy: as above
+
+        if pytorch.is_row(source):
+            return pytorch.read(source, name, onto, budget)
         raise RuntimeError(
-            f"load: {name} is a bare pickle, which can run any code when read, so it is not: if it is "
-            f"an old PyTorch "
-            "file, load it with PyTorch and save it again (torch.save writes a zip since 1.6)"
+            f"load: {name} is a bare pickle, which can run any code when read, so it is not: save what it holds with "
+            "torch.save, whose files are read without running anything"
         )
     return read_safetensors(source, name, onto, budget)
 

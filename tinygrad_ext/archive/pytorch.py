@@ -1,6 +1,7 @@
 """Reads the tensors out of a file that torch.save wrote, and executes nothing of it.
 
-Such a file is a zip with a pickle, `data.pkl`, and the bytes of each storage. The pickle may name only what stands in
+Such a file is a zip with a pickle, `data.pkl`, and the bytes of each storage; or a row of pickles with the storages
+behind them, as before PyTorch 1.6. The pickle may name only what stands in
 `_NAMES`, may call only what stands in `_CALLS`, and may set attributes of an OrderedDict alone: Python's own BUILD
 would let it write into the classes and functions it names. Only the opcodes in `_OPCODES` are known, those of
 pickle's own writer. Each is charged to the budget, and so is what one opcode makes Python do a thousandfold: hashing
@@ -9,11 +10,12 @@ a key that is built of shared tuples, copying a long text.
 
 import io
 import pickle
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 
 from tinygrad_ext.archive.moving import settled
 from tinygrad_ext.archive.zip_entries import Entries
 from tinygrad_ext.core.call import interop as _core
+from tinygrad_ext.core.data import dtype as dtypes
 from tinygrad_ext.core.data import storage as _storage
 from tinygrad_ext.core.data.dtype import Size, by_name, device
 from tinygrad_ext.core.data.table import NAMED
@@ -85,8 +87,37 @@ def _text_bytes(text, encoding):
     return text.encode("latin1")
 
 
+def _set(items=()):
+    return set(_of_type(list, items) if items else ())
+
+
+def _counter(items=()):
+    return Counter(_of_type(dict, items) if items else {})
+
+
+def _of_type(kind, items):
+    if type(items) is not kind:
+        raise pickle.UnpicklingError(f"a set or counter is made of a {type(items).__name__}")
+    return items
+
+
+def _bytearray(text="", encoding="latin-1"):
+    return bytearray(text if type(text) is bytes else _text_bytes(text, encoding.replace("-", "")))
+
+
+def _layout(name):
+    if name not in _LAYOUTS:
+        raise pickle.UnpicklingError(f"{name!r} is no layout")
+    return _LAYOUTS[name]
+
+
+_LAYOUTS = {f"torch.{word}": getattr(dtypes, word) for word in ["strided", "sparse_coo", "sparse_csr", "sparse_csc"]}
 _NAMES = {
+    ("torch.serialization", "_get_layout"): _layout,
     ("collections", "OrderedDict"): _ordered_dict,
+    ("collections", "Counter"): _counter,
+    ("__builtin__", "set"): _set,
+    ("__builtin__", "bytearray"): _bytearray,
     ("_codecs", "encode"): _text_bytes,
     ("torch", "Size"): Size,
     ("torch", "device"): device,
@@ -111,7 +142,7 @@ _NAMES = {
 
 
 _CALLS = (_ordered_dict, Size, device, _text_bytes, _tensor, _tensor_of_dtype, _parameter, _from_type)
-_CALLS += (_meta_tensor, _complex)
+_CALLS += (_meta_tensor, _complex, _set, _counter, _bytearray, _layout)
 _OPCODES = """
     PROTO FRAME STOP MARK POP POP_MARK NONE NEWTRUE NEWFALSE BININT BININT1 BININT2 LONG1 LONG4 BINFLOAT BINUNICODE
     SHORT_BINUNICODE BINBYTES SHORT_BINBYTES BINSTRING SHORT_BINSTRING EMPTY_TUPLE TUPLE TUPLE1 TUPLE2 TUPLE3
@@ -137,9 +168,9 @@ class _Charged:
 class _Unpickler(pickle._Unpickler):  # the one in Python: its opcodes can be replaced
     own = {code: pickle._Unpickler.dispatch[code] for code in (getattr(pickle, n)[0] for n in _OPCODES.split())}
 
-    def __init__(self, entries, folder, budget):
-        super().__init__(io.BytesIO(entries.bytes(f"{folder}/data.pkl")))
-        self._entries, self._folder, self._storages, self._budget = entries, folder, {}, budget
+    def __init__(self, file, storage_of, budget):
+        super().__init__(file)
+        self._storage_of, self._storages, self._budget = storage_of, {}, budget
         self.dispatch = _Charged(self.own, budget)
 
     def find_class(self, module, name):
@@ -158,6 +189,9 @@ class _Unpickler(pickle._Unpickler):  # the one in Python: its opcodes can be re
         if not any(self.stack[-1] is fn for fn in _CALLS):
             raise pickle.UnpicklingError(f"it calls {self.stack[-1]!r}")
         self._budget.spend(sum(len(a) // 16 for a in args if isinstance(a, (str, list, tuple))))
+        if self.stack[-1] is _set and args and type(args[0]) is list:
+            for item in args[0]:
+                self._budget.spend_key(item)
         self.stack[-1] = self.stack[-1](*args)
 
     def _set_attributes(self):
@@ -205,16 +239,19 @@ class _Unpickler(pickle._Unpickler):  # the one in Python: its opcodes can be re
 
     def persistent_load(self, reference):
         """The storage that a reference in the pickle means."""
-        word, kind, key, _, count = reference
+        word, kind, key, _, count, *view = reference
         if word != "storage" or not isinstance(kind, _StorageType):
             raise pickle.UnpicklingError(f"it refers to {word!r}, and only storages are known")
         if type(key) is not str or type(count) is not int or count < 0:
             raise pickle.UnpicklingError(f"it refers to a storage {key!r} of {count!r} elements")
+        if view not in ([], [None]):
+            raise pickle.UnpicklingError("it refers to a part of a storage, as PyTorch did before 0.4")
+        need = count * (kind.dtype.itemsize if kind.dtype else 1)
         if key not in self._storages:
-            self._storages[key] = self._entries.storage(f"{self._folder}/data/{key}")
+            self._storages[key] = self._storage_of(key, need)
         part = _Part(self._storages[key], kind.dtype)
         have = _storage.storage_facts(part.storage)[1]
-        if have < count * (kind.dtype.itemsize if kind.dtype else 1):
+        if have < need:
             raise pickle.UnpicklingError(f"storage {key} holds {have} bytes, fewer than its {count} elements need")
         return part
 
@@ -222,7 +259,8 @@ class _Unpickler(pickle._Unpickler):  # the one in Python: its opcodes can be re
 def read(source, name, onto, budget):
     """The object in a PyTorch file. RuntimeError when it is damaged, or holds more than tensors."""
     try:
-        return settled(_read(Entries(source, budget), budget), onto)
+        made = _read_row(source, budget) if is_row(source) else _read(Entries(source, budget), budget)
+        return settled(made, onto)
     except Exception as e:  # a damaged pickle fails in any opcode and in any way
         raise RuntimeError(f"load: {name} cannot be read as a PyTorch file: {e}") from None
 
@@ -238,4 +276,48 @@ def _read(entries, budget):
         raise ValueError("it is a TorchScript archive; save its state_dict() with torch.save")
     if f"{folder}/byteorder" in names and entries.bytes(f"{folder}/byteorder") != b"little":
         raise ValueError("its numbers are big-endian")
-    return _Unpickler(entries, folder, budget).load()
+    pickled = io.BytesIO(entries.bytes(f"{folder}/data.pkl"))
+    return _Unpickler(pickled, lambda key, _: entries.storage(f"{folder}/data/{key}"), budget).load()
+
+
+# ---- the format before PyTorch 1.6: pickles in a row, and the storages behind them ---------------------------------
+
+_MAGIC, _PROTOCOL = 0x1950A86A20F9469CFC6C, 1001
+_FIRST = pickle.dumps(_MAGIC, 2)
+
+
+def is_row(source):
+    """Whether a file begins as torch.save wrote it before 1.6, and still does when it is told to."""
+    return source.bytes(0, min(len(_FIRST), source.size)) == _FIRST
+
+
+def _read_row(source, budget):
+    file, sizes, storages, left = source.entries(), {}, {}, source.size
+
+    def storage_of(key, nbytes):
+        nonlocal left
+        left -= nbytes
+        if left < 0:
+            raise ValueError(f"its storages hold more bytes than the file: {key} alone {nbytes}")
+        sizes[key], storages[key] = nbytes, _storage.empty_storage(nbytes)
+        return storages[key]
+
+    def loaded():
+        return _Unpickler(file, storage_of, budget).load()
+
+    if loaded() != _MAGIC or loaded() != _PROTOCOL:
+        raise ValueError(f"its protocol is not {_PROTOCOL}")
+    system = loaded()
+    if type(system) is not dict or system.get("little_endian") is not True:
+        raise ValueError("its numbers are big-endian")
+    made, keys = loaded(), loaded()
+    if type(keys) is not list or sorted(map(str, keys)) != sorted(sizes):
+        raise ValueError("the storages that it lists are not those that its tensors name")
+    at = file.tell()
+    for key in keys:
+        count, nbytes = int.from_bytes(source.bytes(at, 8), "little"), sizes[key]
+        if nbytes and (not count or nbytes % count):
+            raise ValueError(f"storage {key} holds {count} elements, and its tensors need {nbytes} bytes")
+        source.read_into(at + 8, memoryview(_core.window(storages[key], by_name["uint8"], [nbytes], [1], 0)))
+        at += 8 + nbytes
+    return made

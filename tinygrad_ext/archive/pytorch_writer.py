@@ -6,10 +6,11 @@ whole, as PyTorch does, so that views keep their offsets; tensors of different d
 dtype of their own, which PyTorch reads though it does not write it.
 """
 
+import codecs
 import io
 import pickle
 import zipfile
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 
 from tinygrad_ext.archive.object_tree import Encoder, place
 from tinygrad_ext.archive.safetensors_file import write_all
@@ -106,7 +107,11 @@ class _Pickler(pickle._Pickler):
             return pickle._Pickler.save_long(self, obj)
         raise ValueError("save: an integer of more than 255 bytes, which PyTorch does not read")
 
+    def _bytes(self, obj):
+        self.save_reduce(codecs.encode, (str(obj, "latin1"), "latin1"), obj=obj)
+
     dispatch[_Name] = _name
+    dispatch[bytes] = _bytes
     dispatch[Tensor] = dispatch[Parameter] = _tensor
     dispatch[OrderedDict] = _ordered_dict
     dispatch[int] = _number
@@ -124,9 +129,23 @@ def _bytes_of(held):
     return 0 if held is None else _storage.storage_facts(held)[1]
 
 
+class _Checked(Encoder):
+    """Counts and checks what is saved; PyTorch's files hold a few types more."""
+
+    def encode(self, obj, path=()):
+        kind = type(obj)
+        if kind is bytes or kind is bytearray:
+            return super().encode(None, path)
+        if kind is Counter:
+            return super().encode(dict(obj), path)
+        if kind is set:
+            return super().encode([self._key(item, path) for item in obj], path)
+        return super().encode(obj, path)
+
+
 def write(file, obj):
     """Write the object to a file open for binary writing. TypeError, ValueError for what cannot be saved."""
-    encoder = Encoder()
+    encoder = _Checked()
     encoder.encode(obj)
     if encoder.arrays:
         raise TypeError(
