@@ -223,7 +223,10 @@ class Categorical(Distribution):
     def log_prob(self, value):
         """The logarithm of the probability of each number."""
         value = self._checked(value).long().unsqueeze(-1)
-        shape = tg.broadcast_shapes(value.shape[:-1], self._batch_shape)
+        shape = value.shape[:-1]
+        if shape == self._batch_shape:
+            return self.logits.gather(-1, value).squeeze(-1)
+        shape = tg.broadcast_shapes(shape, self._batch_shape)
         logits = self.logits.expand(shape + (self._num_events,))
         return logits.gather(-1, value.expand(shape + (1,))).squeeze(-1)
 

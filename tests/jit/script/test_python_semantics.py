@@ -289,3 +289,11 @@ def rows_and_tuple(x, sizes: tuple[int, int]):
 
 def test_a_tuple_beside_a_list_is_one():
     assert tg.jit.script(rows_and_tuple)(tg.ones(2, 3), (6, 7)) == ([2, 5], [4, 2, 3], [2, 3, 6, 7])
+
+
+def sizes_and_tuples(x, n: int):
+    return x.shape == (n,), (2, n) == x.shape, x.shape != (2, n), x.shape == (), x.shape < (2, n + 1)
+
+
+def test_a_list_is_compared_with_a_tuple():
+    assert tg.jit.script(sizes_and_tuples)(tg.ones(2, 3), 3) == (False, True, False, False, True)

@@ -6,6 +6,7 @@ from . import absent
 globals().update(
     absent.functions("_dynamo", "explain optimize_assert", "there is no compiler of bytecode; use jit.trace")
 )
+globals().update(absent.types("_dynamo", "OptimizedModule", "there is no compiler of bytecode; use jit.trace"))
 
 
 def _marked(function=None, *args, **kwargs):

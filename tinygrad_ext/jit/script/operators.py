@@ -110,11 +110,8 @@ def _of_containers(c, op, a, b, x, y):
             return TupleValue([*a.values, *b.values])
         if x is not None and y is not None and x.word == y.word == "Tuple":
             return TupleValue([*c.unpacked(a), *c.unpacked(b)])
-        # a tuple beside a list is one, as where an op takes a list: `x.shape[:-1] + (n,)`
-        if _is_word(x, "List") and (isinstance(b, TupleValue) or _is_word(y, "Tuple")):
-            b, y = ListLiteral(c.unpacked(b)), x
-        elif _is_word(y, "List") and (isinstance(a, TupleValue) or _is_word(x, "Tuple")):
-            a, x = ListLiteral(c.unpacked(a)), y
+        a, b = _as_lists(c, a, b)
+        x, y = type_of(a), type_of(b)
         if isinstance(a, ListLiteral) and isinstance(b, ListLiteral):
             return ListLiteral([*a.values, *b.values])
         if x is STR and y is STR:
@@ -137,7 +134,19 @@ def _of_containers(c, op, a, b, x, y):
     return None
 
 
-def _is_word(type, word):
+def _as_lists(c, a, b):
+    """Two operands; a tuple beside a list is one, as where an op takes a list: `x.shape[:-1] + (n,)`."""
+    if _is_word(a, "List") and _is_word(b, "Tuple"):
+        return a, ListLiteral(c.unpacked(b))
+    if _is_word(b, "List") and _is_word(a, "Tuple"):
+        return ListLiteral(c.unpacked(a)), b
+    return a, b
+
+
+def _is_word(operand, word):
+    if isinstance(operand, TupleValue):
+        return word == "Tuple"
+    type = type_of(operand)
     return type is not None and type.word == word
 
 
@@ -206,7 +215,7 @@ def compare(c, op, a, b):
     if isinstance(op, (ast.In, ast.NotIn)):
         return _contained(c, a, b, isinstance(op, ast.NotIn))
     name = _COMPARE[type(op)]
-    a, b = (c.value(o) if isinstance(o, TupleOfList) else o for o in (a, b))
+    a, b = _as_lists(c, *(c.value(o) if isinstance(o, TupleOfList) else o for o in (a, b)))
     x, y = type_of(a), type_of(b)
     if x is TENSOR and (y is TENSOR or y in NUMBERS):
         return c.call_method(a, name, [b])
@@ -228,7 +237,8 @@ def compare(c, op, a, b):
         made = c.call_magic("__eq__", a, [b])
         if made is not None:
             return c.emit("prim::not", (made,), BOOL)
-    a, b = c.value(a), c.value(b)
+    a, b = c.value(a, y if _is_empty(a) else None), c.value(b, x if _is_empty(b) else None)
+    x, y = type_of(a), type_of(b)
     numbers = is_number(x) and is_number(y)
     if name in ("eq", "ne") and (ANY in (x, y) or x.is_optional or y.is_optional or x.word == y.word or numbers):
         return c.emit(f"prim::{name}", (a, b), BOOL)
