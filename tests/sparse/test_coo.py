@@ -136,3 +136,10 @@ REFUSED = [
 def test_refusals_say_why(call, error, text):
     with pytest.raises(error, match=text):
         call()
+
+
+def test_a_size_alone_makes_an_empty_tensor():
+    for made in (tg.sparse_coo_tensor((2, 3)), tg.sparse_coo_tensor(size=(2, 3))):
+        assert made.shape == (2, 3) and made._nnz() == 0
+    with pytest.raises(TypeError, match="or a size"):
+        tg.sparse_coo_tensor()

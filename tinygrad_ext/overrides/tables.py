@@ -30,9 +30,11 @@ _NOT_OVERRIDABLE = {
         "manual_seed initial_seed seed get_rng_state set_rng_state set_printoptions get_printoptions show_config "
         "memory_stats reset_peak_memory_stats empty_cache use_deterministic_algorithms "
         "are_deterministic_algorithms_enabled is_deterministic_algorithms_warn_only_enabled "
-        "set_float32_matmul_precision get_float32_matmul_precision",
+        "set_float32_matmul_precision get_float32_matmul_precision set_deterministic_debug_mode "
+        "get_deterministic_debug_mode set_num_interop_threads get_num_interop_threads set_flush_denormal "
+        "set_warn_always is_warn_always_enabled",
         "takes a module or a function": "compile vmap",
-        "takes sizes": "broadcast_shapes",
+        "takes sizes": "broadcast_shapes sym_float sym_int sym_max sym_min sym_not sym_sqrt sym_sum",
         "converts data, whose `__torch_function__` is not asked; modes and registered handlers see the call": "tensor "
         "as_tensor asarray",
         "sets or reads where factories make tensors": "set_default_device get_default_device",

@@ -158,7 +158,7 @@ class SparseTensor(Tensor):
 
 @boundary
 def sparse_coo_tensor(
-    indices,
+    indices=None,
     values=None,
     size=None,
     *,
@@ -173,7 +173,8 @@ def sparse_coo_tensor(
     """A tensor of ``size`` that has ``values`` at the places ``indices``, a column each, and is zero elsewhere.
 
     Args:
-        indices: integers of shape (sparse dimensions, places). With nothing else it is the size of an empty tensor.
+        indices: integers of shape (sparse dimensions, places). With nothing else it is the size of an empty tensor, as
+            is `size` alone.
         values: one for each place, each a number or a tensor of the further dimensions; gradients go through them.
         size: by default the smallest in which the places lie.
         requires_grad: makes the values a leaf.
@@ -185,8 +186,10 @@ def sparse_coo_tensor(
         >>> tg.sparse_coo_tensor([[0, 1], [1, 0]], [2.0, 3.0], (2, 2)).to_dense().tolist()
         [[0.0, 2.0], [3.0, 0.0]]
     """
+    if indices is None and size is None:
+        raise TypeError("sparse_coo_tensor(): expected indices and values, or a size")
     if values is None:
-        size = tuple(indices)
+        size = tuple(size if indices is None else indices)
         indices, values = tg.zeros((len(size), 0), dtype=tg.int64), tg.zeros(0, dtype=dtype, device=device)
     indices, values = tg.as_tensor(indices).to(tg.int64), tg.as_tensor(values)
     values = values.expand(indices.size(1)) if values.dim() == 0 and indices.dim() == 2 else values

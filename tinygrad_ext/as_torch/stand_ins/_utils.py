@@ -60,3 +60,8 @@ def _get_device_index(device, optional=False, allow_cpu=False):
 def _get_available_device_type():
     """None: no accelerator is here."""
     return None
+
+
+def _rebuild_parameter(data, requires_grad, backward_hooks):
+    """What a pickle of a parameter calls."""
+    return _tg.nn.Parameter(data, requires_grad)
