@@ -160,7 +160,6 @@ BY_SIZE = {
     "cross": "which dimension has 3 elements",
     "gaussian_nll_loss": "whether a row has one variance",
     "lstsq": "whether there are more equations than unknowns",
-    "lu_unpack": "whether a matrix is wider than it is high",
     "multi_dot": "which order of the products takes the fewest multiplications",
     "tensor_split.sections": "how many of the parts are one longer",
     "diff": "how often neighbours are subtracted, which n elements allow n - 1 times",
@@ -171,7 +170,6 @@ BY_SIZE = {
         ("_elman_steps_backward", "_gru_steps_backward", "_lstm_steps_backward"),
         "how many steps there are, which its own derivative takes one by one",
     ),
-    "orgqr": "how many reflectors there are, which its derivative takes one by one",
     "solve": "whether B is a vector, or a row of them, follows from sizes",
     "svd.linalg": "whether one side is longer, whose vectors then have a gradient outside of their space",
 }

@@ -4,6 +4,7 @@ The names come from the op records: everything a record puts under ``nn.function
 the package that PyTorch lists here too.
 """
 
+from ..core.call.overridable import overridable as _overridable
 from ..errors import refuse_unknown
 from ..registry import functions
 from .gumbel import gumbel_softmax
@@ -19,10 +20,16 @@ _FROM_TOP = (
 )  # fmt: skip
 
 
+@_overridable
+def elu_(input, alpha=1.0):
+    """`elu` in place: input is written to, and returned."""
+    return functions["nn.functional.elu"](input, alpha, True)
+
+
 def _gather():
     found = {name: functions[name] for name in _FROM_TOP if name in functions}
     found["gumbel_softmax"] = gumbel_softmax
-    found["elu_"] = functions["_fused.elu_"]
+    found["elu_"] = elu_
     found["multi_head_attention_forward"] = multi_head_attention_forward
     found["triplet_margin_with_distance_loss"] = triplet_margin_with_distance_loss
     found.update({path[len(_PLACE) :]: f for path, f in functions.items() if path.startswith(_PLACE)})

@@ -54,11 +54,11 @@ def _unpack(LU, pivots, unpack_data, unpack_pivots):
     if LU.dim() < 2:
         check_matrix(LU, "lu_unpack", "LU_data")
     m, n = LU.shape[-2:]
-    k = min(m, n)
     P = L = U = LU.new_empty((0,))
-    if unpack_data:
-        L = LU.narrow(-1, 0, k).tril(-1) + tg.eye(m, k, dtype=LU.dtype, device=LU.device)
-        U = LU.narrow(-2, 0, k).triu()
+    if unpack_data:  # slices, which end where the matrix does: graphs take that for any sizes
+        L = LU[..., :m].tril(-1)
+        L = L + tg.eye(m, L.shape[-1], dtype=LU.dtype, device=LU.device)
+        U = LU[..., :n, :].triu()
     if unpack_pivots:
         order = fused._lu_permutation(pivots, m, True)
         P = (order.unsqueeze(-1) == tg.arange(m, device=LU.device)).to(LU.dtype)

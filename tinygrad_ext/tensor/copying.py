@@ -7,8 +7,6 @@ shares memory before shares it after: two views in one pickle, or in one deepcop
 import copy
 import weakref
 
-import numpy as np
-
 from tinygrad_ext.core.call import interop as _core
 from tinygrad_ext.core.call import subclass as _subclass
 from tinygrad_ext.core.call import unasked
@@ -170,6 +168,8 @@ class UntypedStorage:
     @staticmethod
     def from_file(filename, shared=False, nbytes=0):
         """The first bytes of a file; written back to it where they are shared."""
+        import numpy as np  # lazy, as below: it takes as long as the whole import
+
         mapped = np.memmap(filename, mode="r+" if shared else "c", shape=(nbytes,)) if nbytes else np.empty(0, "u1")
         return from_numpy(mapped).untyped_storage()
 
@@ -182,17 +182,22 @@ class UntypedStorage:
         return {"data": (self.data_ptr(), False), "typestr": "|u1", "shape": (self.nbytes(),), "version": 3}
 
     def __getitem__(self, at):
-        found = np.asarray(self)[at]
+        found = self._array()[at]
         if not isinstance(at, slice):
             return int(found)
         return from_numpy(found).untyped_storage()
 
     def __setitem__(self, at, value):
-        np.asarray(self)[at] = value
+        self._array()[at] = value
 
     def tolist(self):
         """The bytes as a list."""
-        return np.asarray(self).tolist()
+        return self._array().tolist()
+
+    def _array(self):
+        import numpy as np
+
+        return np.asarray(self)
 
     def is_shared(self):
         """Whether other processes may share the memory."""
