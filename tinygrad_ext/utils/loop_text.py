@@ -229,7 +229,7 @@ def family(found):
         for kind, expression in cases.items():
             for tag in (row.tag for row in table.dtypes(*table.WORDS[kind])):
                 if tag == "f16" and expression == cases.get("float") and _as_float(expression):
-                    continue  # by the loop of float32: no compiler finds the instructions that convert float16 in a formula
+                    continue  # by the loop of float32: compilers find no conversion by instructions in a formula
                 out = {"bool": "b8", "real": REAL.get(tag, tag)}.get(fields.get("returns"), tag)
                 ins = ["b8" if fixed.get(t) == "bool" else tag for t in tensors]
                 scalars = {a.name for a in schema.args if a.type != "Tensor"}
