@@ -2,15 +2,7 @@
 
 One regular expression match for an argument instead of one step for a token. What is wrong with a line is worked out
 only after it failed to match.
-
-    schema  := [namespace "::"] name ["." overload] "(" [args] ")" "->" returns
-    args    := arg ("," arg)*, with "*" before the keyword-only ones and "..." as the last
-    arg     := type name ["=" default]
-    type    := base [alias] ["?"] | base [alias] ["?"] "[" [size] "]" ["?"]
-    base    := Tensor int float ... Any | "Dict(" type "," type ")"
-    alias   := "(" set ["!"] ["->" set] ")", a set being names joined by "|", or "*"
-    returns := "()" | type [name] | "(" type [name] ("," type [name])* ")"
-    default := number | string | True | False | None | "[" numbers "]"
+The grammar stands in schema.py.
 """
 
 import re
