@@ -230,7 +230,7 @@ static void NAME(lanes)(const tgx_fft_plan *plan, const tgx_fft_lanes *at, void 
     const int whole = size <= TGX_FFT_NEAR || plan->steps < 2; /* else the first step loads, and the last one stores */
     T *xr = (T *)scratch, *xi = xr + size, *yr = xi + size, *yi = yr + size;
     const int direct = NAME(first_direct)(plan, at, xr, xi);
-    const tgx_fft_step *last = &plan->step[plan->steps - 1];
+    const tgx_fft_step *last = &plan->step[plan->steps > 1 ? plan->steps - 1 : 0];
     const int plain = plan->steps > 1 && (last->radix == 4 || last->radix == 8);
     const int straight = plain && !at->by_lane && at->to_lane == 1 && at->count == LANES, turned = plain && whole && at->by_lane && !at->turn;
     if (!direct && whole) NAME(load)(at, 0, n, xr, xi);
