@@ -105,6 +105,36 @@ def test_an_undeclared_write_is_told(inline):
         f(tg.ones(3))
 
 
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "out[0] = in[0];",
+        "out[0] = tgx_of_tensor(tgx->retain(in[0].u.t));",
+        "out[0] = tgx_of_tensor(tgx->strided(c, in[0].u.t, 1, &two, &one, 0));",
+    ],
+)
+@pytest.mark.parametrize("grad", [False, True])
+def test_an_argument_s_memory_is_no_result_of_later_calls_either(inline, bad, grad):
+    """The first calls are watched; this is about those that are not, whose new results are taken as they are."""
+    body = f"""
+    const int64_t two = 2, one = 1;
+    tgx_view v;
+    if (tgx->view(c, in[0].u.t, &v)) return -1;
+    (void)two, (void)one;
+    if (((float *)v.data)[0] > 0) {{ {bad} }}
+    else out[0] = tgx_of_tensor(tgx->empty_like(c, in[0].u.t, 0));
+    """
+    f = op(inline, body)
+    for _ in range(20):
+        assert f(tg.zeros(4, requires_grad=grad)).shape == (4,)
+    kept = tg.ones(4, requires_grad=grad)
+    for _ in range(3):
+        for x in (kept, None):
+            with pytest.raises(RuntimeError, match="must not also be an input|memory with argument 'x'"):
+                f(tg.ones(4, requires_grad=grad) if x is None else x)
+    assert kept.tolist() == [1, 1, 1, 1]
+
+
 def test_memory_of_the_extension_is_given_back(inline):
     text = """
     #include <stdlib.h>
