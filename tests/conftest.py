@@ -4,6 +4,7 @@ import gc
 import importlib.metadata
 import os
 
+from collecting import collect
 from hypothesis import settings
 
 # a slow machine is no failure
@@ -33,5 +34,5 @@ _hide_installed_plugins()
 
 def pytest_collection_finish(session):
     """What was collected stays to the end; the collector of garbage need not walk through it again and again."""
-    gc.collect()
+    collect()
     gc.freeze()

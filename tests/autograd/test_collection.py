@@ -1,11 +1,14 @@
 """Circles through tensors and graphs are collected, whatever closed them and when; the rest is not the collector's."""
 
 import gc
+import threading
+import time
 import weakref
 
 import pytest
 import untracked
 from circles import CLOSED, Double, Sub, custom_op, leaf, thrice
+from collecting import collect
 from tinygrad_ext.core.grad.node import Node
 
 import tinygrad_ext as tg
@@ -14,7 +17,7 @@ from tinygrad_ext.autograd import Function, grad
 
 @pytest.fixture(autouse=True)
 def only_by_hand():
-    gc.collect()
+    collect()
     gc.disable()
     with custom_op():
         gc.freeze()  # a collection looks at what the test made
@@ -40,7 +43,7 @@ def test_a_circle_is_collected(name, after):
     assert untracked.faults() == []
     alive = weakref.ref(y)
     del y
-    gc.collect()
+    collect()
     assert alive() is None
     assert tg.memory_stats()["allocated"] == before
 
@@ -181,5 +184,28 @@ def test_a_circle_through_an_op_that_is_taken_back_is_collected():
         return weakref.ref(y)
 
     alive = make()
-    gc.collect()
+    collect()
     assert alive() is None
+
+
+def test_collect_waits_for_the_collection_of_another_thread():
+    class Slow:
+        def __del__(self):
+            inside.set()
+            time.sleep(0.05)
+
+    def elsewhere():
+        slow, circle = Slow(), []
+        circle.append((circle, slow, tg.ones(1000)))
+        del slow, circle
+        gc.collect()
+
+    before = tg.memory_stats()["allocated"]
+    inside = threading.Event()
+    thread = threading.Thread(target=elsewhere)
+    thread.start()
+    inside.wait()
+    assert gc.collect() == 0 and tg.memory_stats()["allocated"] > before
+    collect()
+    assert tg.memory_stats()["allocated"] == before
+    thread.join()

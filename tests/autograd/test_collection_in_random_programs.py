@@ -7,6 +7,7 @@ import weakref
 import pytest
 import untracked
 from circles import Double, Sub, custom_op, leaf, thrice
+from collecting import collect
 
 import tinygrad_ext as tg
 from tinygrad_ext.autograd import grad
@@ -15,7 +16,7 @@ from tinygrad_ext.autograd.graph import saved_tensors_hooks
 
 @pytest.fixture(autouse=True)
 def only_by_hand():
-    gc.collect()
+    collect()
     gc.disable()
     with custom_op():
         gc.freeze()  # a collection looks at what the test made
@@ -108,7 +109,7 @@ class Program:
         self.put(grad((t * t).sum(), t, create_graph=True)[0])
 
     def collect(self):
-        gc.collect()
+        collect()
 
     def step(self):
         name = self.random.choice([n for n in vars(Program) if n[0] != "_" and n not in ("any", "put", "step")])
@@ -133,7 +134,7 @@ def test_random_programs_leave_nothing_that_is_not_collected(threshold):
                 assert untracked.faults() == [], seed
             alive = program.alive
             del program
-            gc.collect()
+            collect()
             assert not any(r() is not None for r in alive), seed
     finally:
         gc.set_threshold(*was)

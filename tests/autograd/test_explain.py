@@ -5,6 +5,7 @@ import weakref
 from xml.etree import ElementTree
 
 import pytest
+from collecting import collect
 
 import tinygrad_ext as tg
 from tinygrad_ext.autograd import Function, explain
@@ -298,7 +299,7 @@ def test_saved_tensors_that_can_be_read_once_are_not_read():
 
 
 def test_an_explanation_keeps_no_graph():
-    gc.collect()
+    collect()
     gc.disable()
     try:
         x = leaf(1.0)

@@ -4,6 +4,7 @@ import gc
 import weakref
 
 import pytest
+from collecting import collect
 
 import tinygrad_ext as tg
 from tinygrad_ext.autograd import Function, grad
@@ -11,7 +12,7 @@ from tinygrad_ext.autograd import Function, grad
 
 @pytest.fixture(autouse=True)
 def no_gc():
-    gc.collect()
+    collect()
     gc.disable()
     yield
     gc.enable()

@@ -4,13 +4,14 @@ import gc
 import weakref
 
 import pytest
+from collecting import collect
 
 import tinygrad_ext as tg
 
 
 @pytest.fixture
 def no_gc():
-    gc.collect()
+    collect()
     gc.disable()
     yield
     gc.enable()
@@ -98,7 +99,7 @@ def test_cycles_through_hooks_are_collected():
         return weakref.ref(y)
 
     alive = make()
-    gc.collect()
+    collect()
     assert alive() is None
 
 
@@ -107,5 +108,5 @@ def test_attributes_of_tensors_are_collected():
     x.me = x
     alive = weakref.ref(x)
     del x
-    gc.collect()
+    collect()
     assert alive() is None

@@ -5,6 +5,7 @@ import threading
 import weakref
 
 import pytest
+from collecting import collect
 
 import tinygrad_ext as tg
 from tinygrad_ext.autograd import graph
@@ -203,7 +204,7 @@ def test_hooks_must_be_callable(bad):
 
 @pytest.mark.parametrize("fn", [lambda a: a.exp(), lambda a: Product.apply(a, a)])
 def test_a_packed_output_closes_no_circle(fn):
-    gc.collect()
+    collect()
     gc.disable()
     try:
         with graph.saved_tensors_hooks(lambda t: (t, "kept"), lambda p: p[0]):

@@ -2,10 +2,10 @@
 
 import contextlib
 import copy
-import gc
 import pickle
 
 import pytest
+from collecting import collect
 
 import tinygrad_ext as tg
 from tests.helpers.devices import Memory, by_cpu, on
@@ -72,10 +72,10 @@ def test_memory_goes_with_the_last_tensor(memory):
     x = tg.zeros(1000, device="example")
     view = x[10:]
     del x
-    gc.collect()
+    collect()
     assert len(memory.blocks) == 1
     del view
-    gc.collect()
+    collect()
     assert len(memory.blocks) == 0
 
 

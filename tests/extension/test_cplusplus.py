@@ -1,6 +1,7 @@
 """tgx.hpp: a fused op in C++ with derivatives of every order, and exceptions that stop at the edge."""
 
 import pytest
+from collecting import collect
 
 import tinygrad_ext as tg
 from tinygrad_ext.utils import cpp_extension
@@ -61,7 +62,6 @@ def test_wrong_arguments_are_told(gates):
 
 
 def test_nothing_leaks(gates):
-    import gc
 
     def round_trip():
         x, g = tg.randn(1000, requires_grad=True), tg.randn(1000, requires_grad=True)
@@ -69,9 +69,9 @@ def test_nothing_leaks(gates):
 
     for _ in range(20):
         round_trip()
-    gc.collect()
+    collect()
     before = tg.memory_stats()["allocated"]
     for _ in range(50):
         round_trip()
-    gc.collect()
+    collect()
     assert tg.memory_stats()["allocated"] == before

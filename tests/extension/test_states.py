@@ -1,8 +1,7 @@
 """What an extension keeps in the state of its nodes is let go of once, whatever becomes of the node."""
 
-import gc
-
 import pytest
+from collecting import collect
 
 import tinygrad_ext as tg
 from tinygrad_ext.utils import cpp_extension
@@ -69,7 +68,7 @@ def test_a_state_goes_with_its_node(size):
     out.grad_fn.metadata["out"] = out  # a circle
     del out
     assert alive() == 1
-    gc.collect()
+    collect()
     assert alive() == 0
     with pytest.raises(KeyError, match="mine"):
         _drop(twice(x))

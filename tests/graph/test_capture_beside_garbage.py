@@ -3,6 +3,7 @@
 import gc
 
 import pytest
+from collecting import collect
 
 import tinygrad_ext as tg
 from tinygrad_ext import graph, jit
@@ -22,7 +23,7 @@ class Junk:
 def lazy_collector():
     """Garbage stays until the program lets the collector look."""
     before = gc.get_threshold()
-    gc.collect()
+    collect()
     gc.set_threshold(1_000_000)
     yield
     gc.set_threshold(*before)

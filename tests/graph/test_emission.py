@@ -1,12 +1,12 @@
 """What plans compute in machine code has the bits of the ops' loops, on each instruction set that is here."""
 
-import gc
 import itertools
 import os
 import subprocess
 import sys
 
 import pytest
+from collecting import collect
 from hypothesis import HealthCheck, given, settings
 from tinygrad_ext.core.loops.loop_tables import formulas
 
@@ -162,7 +162,7 @@ def test_a_system_that_refuses_memory_that_runs_runs_the_loops():
 
 
 def test_code_goes_with_its_plan():
-    gc.collect()
+    collect()
     with made_with(True):
         before = emission.held()
         kept = [graph(CHAIN) for _ in range(5)]
@@ -170,7 +170,7 @@ def test_code_goes_with_its_plan():
             g.execute([tg.randn(5), tg.randn(5)])
         assert emission.held() > before
         del kept, g
-        gc.collect()
+        collect()
         assert emission.held() == before
 
 

@@ -1,10 +1,10 @@
 """What holds of plans: who shares memory, what is guarded, what an error says, what is given back."""
 
-import gc
 import signal
 import threading
 
 import pytest
+from collecting import collect
 from tinygrad_ext.core.data.storage import memory_stats
 
 import tinygrad_ext as tg
@@ -140,14 +140,14 @@ def test_constant_results_are_made_anew():
 
 def test_no_memory_stays_behind():
     graph(CHAIN).execute([tg.randn(9), tg.randn(9)])
-    gc.collect()
+    collect()
     before = memory_stats()["allocated"]
     for n in (10, 5000, 100):
         g = graph(CHAIN)
         g.execute([tg.randn(n), tg.randn(n)])
         agree(line(["Tensor = aten::softmax.int(%x, 0, None)", "Tensor = aten::softmax.int(%0, 0, None)"]), tg.randn(n))
         del g
-    gc.collect()  # the parts of a graph know each other
+    collect()  # the parts of a graph know each other
     assert memory_stats()["allocated"] == before
 
 

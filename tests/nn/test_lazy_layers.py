@@ -1,12 +1,12 @@
 """Layers that take the size of their input from the first batch, and the parameters without a shape that they have."""
 
 import copy
-import gc
 import pickle
 import sys
 import weakref
 
 import pytest
+from collecting import collect
 from tinygrad_ext.core.call.subclass import become
 
 import tinygrad_ext as tg
@@ -184,7 +184,7 @@ def test_what_has_no_shape_becomes_an_ordinary_tensor_in_place():
         assert same is part is alive() and type(part) is kind and part.shape == (2, 3) and part.dtype == tg.float64
         part.note = [part]  # a circle, for the garbage collector
         del part, same
-        gc.collect()
+        collect()
         assert alive() is None
     part = nn.UninitializedParameter()
     part.materialize((2,), device="meta", dtype=tg.float16)

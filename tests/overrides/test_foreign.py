@@ -1,11 +1,11 @@
 """Handlers for types one does not own: found by type, base or module, undone by their handle, loaded when needed."""
 
 import decimal
-import gc
 import weakref
 
 import numpy as np
 import pytest
+from collecting import collect
 
 import tinygrad_ext as tg
 from tinygrad_ext import overrides
@@ -179,7 +179,7 @@ def test_types_are_not_kept_alive_by_having_been_asked_about():
 
     with overrides.register(Theirs, answer):
         gone = passing()
-        gc.collect()
+        collect()
         assert gone() is None
 
 

@@ -8,6 +8,7 @@ import sys
 import textwrap
 
 import pytest
+from collecting import collect
 
 import tinygrad_ext as tg
 from tinygrad_ext import Tensor
@@ -244,14 +245,13 @@ def test_a_handler_that_deletes_itself_has_answered_once():
 
 
 def test_a_handler_may_delete_its_own_object_and_the_list_it_came_in():
-    import gc
 
     items = []
 
     class D:
         def __torch_function__(self, func, types, args=(), kwargs=None):
             items.clear()
-            gc.collect()
+            collect()
             return "alive", len(args[0])
 
     items += [D(), tg.ones(2)]

@@ -3,9 +3,9 @@
 import contextlib
 import copy
 import ctypes
-import gc
 
 import pytest
+from collecting import collect
 
 import tinygrad_ext as tg
 from tests.helpers.devices import Memory, by_cpu, on
@@ -81,7 +81,7 @@ def test_memory_that_is_kept_beyond_the_call_stays_readable(memory, keep):
     x = on([1.0, 2.0])
     memory.read = lambda address, into: kept.append(keep(into))
     x.cpu()
-    gc.collect()
+    collect()
     fresh = [tg.ones(2) for _ in range(50)]
     assert bytes(kept[0]) == bytes(8) and len(fresh) == 50
 
@@ -118,10 +118,10 @@ def test_an_owner_is_let_go_once(memory):
     y, z = copy.deepcopy([x, x[1:]])
     x.resize_(9)
     del x, y
-    gc.collect()
+    collect()
     assert len(freed) == 2
     del z
-    gc.collect()
+    collect()
     assert len(freed) == 3
 
 
@@ -134,7 +134,7 @@ def test_an_owner_whose_end_fails_harms_nobody(memory):
     memory.allocate = lambda nbytes: (4096, Owner())
     memory.write = lambda address, data: None
     tg.zeros(4, device="example")
-    gc.collect()
+    collect()
 
 
 def test_memory_of_a_device_that_was_replaced_is_read_by_what_allocated_it():

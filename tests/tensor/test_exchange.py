@@ -1,7 +1,6 @@
 """`__dlpack_c_exchange_api__`: DLPack's table of functions, called as another library's C code does."""
 
 import ctypes
-import gc
 from ctypes import (
     CFUNCTYPE,
     POINTER,
@@ -18,6 +17,7 @@ from ctypes import (
 )
 
 import pytest
+from collecting import collect
 
 import tinygrad_ext as tg
 
@@ -80,13 +80,13 @@ def test_a_look_borrows(api):
 
 
 def test_what_is_lent_lives_until_it_is_given_back(api):
-    gc.collect()
+    collect()
     x, lent = tg.ones(1000), POINTER(Managed)()
     assert api.lend(x, byref(lent)) == 0
     before = tg.memory_stats()["allocated"]
     address = x.data_ptr()
     del x
-    gc.collect()
+    collect()
     assert tg.memory_stats()["allocated"] == before and lent.contents.tensor.data == address
     lent.contents.deleter(lent)
     assert tg.memory_stats()["allocated"] < before

@@ -1,12 +1,12 @@
 """NumPy, DLPack and the buffer protocol: memory is shared, limits are said."""
 
 import contextlib
-import gc
 import operator
 import warnings
 
 import numpy as np
 import pytest
+from collecting import collect
 
 import tinygrad_ext as tg
 
@@ -54,7 +54,7 @@ def test_numpy_arrays_share_memory_both_ways(dtype):
 def test_the_memory_outlives_the_tensor_and_the_array():
     array = tg.arange(1000.0).numpy()
     t = tg.from_numpy(np.arange(1000.0))
-    gc.collect()
+    collect()
     tg.zeros(1000).fill_(7), np.full(1000, 7.0)
     assert array[999] == 999 and t[999].item() == 999
 
@@ -217,7 +217,7 @@ def test_a_memoryview_tells_shape_and_strides():
 
 def test_a_lent_buffer_keeps_the_tensor_alive():
     view = memoryview(tg.arange(5))
-    gc.collect()
+    collect()
     assert view.tolist() == [0, 1, 2, 3, 4]
 
 
@@ -273,7 +273,7 @@ def test_dlpack_capsules_of_both_protocols():
 
 
 def test_dlpack_frees_what_it_held():
-    gc.collect()
+    collect()
     start = tg.memory_stats()["allocated"]
     for _ in range(10):
         t = tg.zeros(1000)
@@ -282,7 +282,7 @@ def test_dlpack_frees_what_it_held():
         tg.from_dlpack(t.__dlpack__())
         tg.from_dlpack(np.from_dlpack(t))
         del t
-    gc.collect()
+    collect()
     assert tg.memory_stats()["allocated"] == start
 
 

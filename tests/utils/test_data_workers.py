@@ -1,6 +1,5 @@
 """DataLoader with worker processes: what comes in which order, what is raised, what stays behind."""
 
-import gc
 import multiprocessing
 import os
 import random
@@ -11,6 +10,7 @@ import time
 
 import numpy as np
 import pytest
+from collecting import collect
 
 import tinygrad_ext as tg
 from tinygrad_ext.utils import data
@@ -63,7 +63,7 @@ def lists(batches):
 def nothing_stays_behind():
     files = set(os.listdir("/dev/shm")) if os.path.isdir("/dev/shm") else set()
     yield
-    gc.collect()
+    collect()
     assert not multiprocessing.active_children()
     if files:
         assert not [f for f in set(os.listdir("/dev/shm")) - files if "tinygrad" in f]
@@ -215,7 +215,7 @@ def test_a_loader_that_is_left_ends_its_workers():
     pids = [child.pid for child in multiprocessing.active_children()]
     assert len(pids) == 2
     del items
-    gc.collect()
+    collect()
     assert not multiprocessing.active_children()
 
 
@@ -331,7 +331,7 @@ def test_a_worker_that_hangs_is_told_after_the_timeout():
     began = time.monotonic()
     with pytest.raises(RuntimeError, match=r"DataLoader timed out after 0\.5 seconds"):
         list(loader(lambda index: time.sleep(60 * (index == 3)), timeout=0.5, collate_fn=lambda batch: batch))
-    gc.collect()
+    collect()
     assert time.monotonic() - began < 4
 
 

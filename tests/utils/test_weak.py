@@ -1,10 +1,10 @@
 """Weak dictionaries and references by identity."""
 
 import copy
-import gc
 import weakref
 
 import pytest
+from collecting import collect
 
 import tinygrad_ext as tg
 from tinygrad_ext.utils.weak import TensorWeakRef, WeakIdKeyDictionary, WeakIdRef, WeakTensorKeyDictionary
@@ -18,7 +18,7 @@ def test_keys_are_known_by_identity_and_go():
     with pytest.raises(KeyError):
         d[tg.ones(2)]
     del a
-    gc.collect()
+    collect()
     assert list(d.values()) == ["b"] and next(iter(d)) is b
     d[b] = "again"
     assert d.pop(b) == "again" and not d
@@ -43,7 +43,7 @@ def test_the_dictionary_itself_is_not_held_by_its_keys():
     assert (d | {key: 2})[key] == 2 and d[key] == [1] and len(d.keyrefs()) == 1
     gone = weakref.ref(d)
     del d
-    gc.collect()
+    collect()
     assert gone() is None
 
 
@@ -53,7 +53,7 @@ def test_references_compare_by_identity():
     r = TensorWeakRef(a)
     assert r() is a and r == TensorWeakRef(a) and r != TensorWeakRef(b) and len({r, TensorWeakRef(a)}) == 1
     del a
-    gc.collect()
+    collect()
     assert r() is None and r == r and r != TensorWeakRef(b)
     with pytest.raises(TypeError, match="expected a Tensor"):
         TensorWeakRef(3)

@@ -1,10 +1,10 @@
 """Values that stand for others under a level: what they show, who answers for them, and how they end."""
 
-import gc
 import weakref
 
 import numpy as np
 import pytest
+from collecting import collect
 from levels import Box, Cube
 
 import tinygrad_ext as tg
@@ -121,7 +121,7 @@ def test_a_circle_through_a_carried_value_is_collected():
         thing.value = level.carry(thing, (2,), tg.float32)
         alive = weakref.ref(thing)
         del thing
-        gc.collect()
+        collect()
     assert alive() is None
 
 

@@ -1,11 +1,11 @@
 """The node of a leaf sleeps between two graphs: nobody can tell it from a new one."""
 
-import gc
 import tracemalloc
 import weakref
 
 import numpy as np
 import pytest
+from collecting import collect
 
 import tinygrad_ext as tg
 
@@ -87,13 +87,13 @@ def test_leaves_take_their_nodes_with_them(subclass):
             x.grad = None
 
     use(50)
-    gc.collect()
+    collect()
     tracemalloc.start()
     try:
         use(10)
         before = tracemalloc.get_traced_memory()[0]
         use(500)
-        gc.collect()
+        collect()
         assert tracemalloc.get_traced_memory()[0] - before < 20_000
     finally:
         tracemalloc.stop()
@@ -106,7 +106,7 @@ def test_a_leaf_in_a_circle_is_collected():
     (x * 2).sum().backward()
     reference = weakref.ref(x)
     del x
-    gc.collect()
+    collect()
     assert reference() is None
 
 

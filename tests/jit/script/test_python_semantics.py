@@ -1,12 +1,12 @@
 """Small rules of Python that compiled programs keep: identity, items, what raises when it runs."""
 
-import gc
 import io
 import math
 import weakref
 from typing import Any
 
 import pytest
+from collecting import collect
 
 import tinygrad_ext as tg
 from tinygrad_ext import jit, nn
@@ -167,7 +167,7 @@ def test_a_function_is_compiled_once_for_all_that_use_it():
     assert jit.script(twice) is first
     gone = weakref.ref(first)
     del first
-    gc.collect()
+    collect()
     assert gone() is None  # nobody has it: nor has the package
 
 
