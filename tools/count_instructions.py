@@ -179,7 +179,7 @@ def main(words=None):
     """Count, and print, compare or write; the status to exit with."""
     p = argparse.ArgumentParser(prog="python -m tools.count_instructions", description="Instructions of hot paths.")
     p.add_argument("--only", metavar="TEXT", default="", help="only paths whose name contains TEXT")
-    p.add_argument("--check", action="store_true", help=f"fail where a count has grown by more than {ALLOWED:.0%}")
+    p.add_argument("--check", action="store_true", help=f"fail where a count has grown by more than {ALLOWED:.0%}%")
     p.add_argument("--write", action="store_true", help=f"write the counts to {COMMITTED.relative_to(ROOT)}")
     p.add_argument("--levels", action="store_true", help="a plain call before and after levels and overrides were used")
     p.add_argument("--plain", action="store_true", help="... as numbers alone")

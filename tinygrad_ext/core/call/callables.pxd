@@ -23,5 +23,5 @@ cdef class OpMethod(OpFunction):
 cdef class OpPacket(OpFunction):
     pass
 
-cdef object binary(object method, object reflected, object a, object b)
+cdef object binary(PyObject *method, PyObject *reflected, object a, object b)     # methods are borrowed; NULL: there is none
 cdef object call_packet(OpFunction f, PyObject **args, Py_ssize_t n)

@@ -15,7 +15,7 @@ from cpython.ref cimport Py_INCREF, Py_XDECREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from tinygrad_ext.core.call.arguments cimport Bound, bind, explain_failure
 from tinygrad_ext.core.call.dispatch cimport (
-    TGX_MODES, TGX_NO_SUBCLASS, TGX_SKIP_ONE, call_below, call_op, state, tgx_state, uint32_t,
+    MAX_ARGS, TGX_MODES, TGX_NO_SUBCLASS, TGX_SKIP_ONE, UNKNOWN, call_below, call_op, call_plain, state, tgx_state, uint32_t,
 )
 from tinygrad_ext.core.call.inplace cimport call_inplace, call_out, inplace_below
 from tinygrad_ext.core.call.elsewhere cimport must_convert
@@ -26,7 +26,7 @@ from tinygrad_ext.core.call.overloaded cimport (
     INDEX_DEPTH, NO_FOREIGN, brings_function, holds_overloaded, overloaded,
 )
 from tinygrad_ext.core.call.overrides cimport all_declined, ask
-from tinygrad_ext.core.data.tensor cimport Tensor, exact
+from tinygrad_ext.core.data.tensor cimport Tensor, exact, needs_grad
 from tinygrad_ext.core.data.types cimport F_NESTED
 
 cdef extern from "vectorcall.h":
@@ -152,9 +152,33 @@ cdef object _refuse(OpFunction f, PyObject **args, Py_ssize_t n, PyObject *kwnam
     raise error
 
 
+cdef inline int _take_plain(Op op, PyObject **given, PyObject **args) noexcept:
+    """Bind a call of tensors alone, as nearly all calls of small ops are: nobody is to be asked, nothing to be looked up.
+    UNKNOWN where there is something else, or else whether one of them needs a gradient."""
+    cdef int i, needed = 0
+    for i in range(op.nleading):
+        if not exact(<object>given[i]):
+            return UNKNOWN
+        args[i] = given[i]
+        needed |= needs_grad(<Tensor>given[i])
+    for i in range(op.nleading, op.nargs):
+        args[i] = op.args[i].default
+    return needed
+
+
 cdef object _vectorcall(PyObject *callable, PyObject **args, size_t nargsf, PyObject *kwnames):
-    cdef OpFunction f = <OpFunction>callable
     cdef Py_ssize_t n = nargsf & ~(<size_t>1 << (8 * sizeof(size_t) - 1))
+    cdef PyObject *taken[MAX_ARGS + 1]
+    cdef PyObject *op = (<OpFunction>callable).first
+    cdef int needed
+    if n == (<Op>op).nleading and kwnames == NULL and not (<OpFunction>callable).inplace and not state().flags:
+        needed = _take_plain(<Op>op, args, taken)
+        if needed != UNKNOWN:
+            return call_plain(<Op>op, taken, needed)
+    return _bind_and_call(<OpFunction>callable, args, n, kwnames)
+
+
+cdef object _bind_and_call(OpFunction f, PyObject **args, Py_ssize_t n, PyObject *kwnames):
     cdef Bound b
     cdef int i
     cdef Op op
@@ -183,31 +207,32 @@ cdef object call_packet(OpFunction f, PyObject **args, Py_ssize_t n):
     return _vectorcall(<PyObject *>f, args, n, NULL)
 
 
-cdef object binary(object method, object reflected, object a, object b):
+cdef object binary(PyObject *method, PyObject *reflected, object a, object b):
     """An operator of two operands: a's method, or b's reflected one; NotImplemented for what neither takes."""
     cdef PyObject *args[2]
-    if method is None:
-        return NotImplemented
-    if isinstance(a, Tensor):
-        args[0], args[1] = <PyObject *>a, <PyObject *>b
-    else:
-        if reflected is None:
-            return NotImplemented
+    args[0], args[1] = <PyObject *>a, <PyObject *>b
+    if not isinstance(a, Tensor):
         method = reflected
         args[0], args[1] = <PyObject *>b, <PyObject *>a
-    if type(method) is not OpMethod:
-        return method(<object>args[0], <object>args[1])
-    if exact(<object>args[0]) and exact(<object>args[1]):
-        return _vectorcall(<PyObject *>method, args, 2, NULL)
+    if method == NULL:
+        return NotImplemented
+    if type(<object>method) is not OpMethod:
+        return (<object>method)(<object>args[0], <object>args[1])
+    if exact(a) and exact(b):
+        return _vectorcall(method, args, 2, NULL)
+    return _with_others(method, args, b if isinstance(a, Tensor) else a)
+
+
+cdef object _with_others(PyObject *method, PyObject **args, object other):
+    """An operator's call whose other operand may have a way of its own, to which Python turns then."""
     try:
-        return _vectorcall(<PyObject *>method, args, 2, NULL)
+        return _vectorcall(method, args, 2, NULL)
     except TypeError as error:
-        if all_declined(error, method):
+        if all_declined(error, <object>method):
             return NotImplemented
-        other = b if isinstance(a, Tensor) else a
         if isinstance(other, (Tensor, int, float, complex)) or must_convert(other):
             raise
-        if brings_function(other) and getattr(error, "taken_as_is", None) is not method:
+        if brings_function(other) and getattr(error, "taken_as_is", None) is not <object>method:
             raise
         return NotImplemented
 

@@ -72,6 +72,7 @@ cdef class Op:
     cdef int nargs
     cdef int npositional
     cdef int ntensors
+    cdef int nleading               # how many tensors alone are a whole call of it, the others having defaults; else -1
     cdef int nreturns
     cdef int[MAX_ARGS] tensors      # numbers of the arguments that hold tensors or lists of them
     cdef ArgSpec[MAX_ARGS] args
@@ -131,6 +132,9 @@ cdef class Op:
 cdef tgx_state *state() noexcept nogil
 cdef object call_op(Op op, PyObject **args)                              # levels, autograd and kernel
 cdef object call_below(Op op, PyObject **args)                           # the same without levels
+cdef enum:
+    UNKNOWN = -1
+cdef object call_plain(Op op, PyObject **args, int needed)               # ... by who knows whether autograd records it, or UNKNOWN
 cdef object forward(Op op, PyObject **args)                              # kernel only
 cdef int register_kernel(str name, kernel_fn fn) except -1
 cdef int register_pair(str name, const tgx_kernel *pair) except -1

@@ -14,11 +14,11 @@ from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
 from tinygrad_ext.core.data.dtype cimport CPU, META, dtype_of
 from tinygrad_ext.core.call.kernel cimport TGX_APART, tgx_kernel
 from tinygrad_ext.core.data.tensor cimport (
-    DERIVED, DETACHED_VIEW, DIFF_VIEW, INFERENCE, REQUIRES_GRAD, Tensor, needs_grad, set_base, version_of,
+    DERIVED, DETACHED_VIEW, DIFF_VIEW, INFERENCE, REQUIRES_GRAD, Tensor, is_tensor, needs_grad, set_base, version_of,
 )
 from tinygrad_ext.core.data.tracking cimport track_all
 from tinygrad_ext.core.data.types cimport (
-    A_ANY, A_DEVICE, A_DTYPE, A_TENSOR, F_KEYWORD, F_LIST, F_NESTED, F_WRITE, is_coded,
+    A_ANY, A_DEVICE, A_DTYPE, A_TENSOR, F_DEFAULT, F_KEYWORD, F_LIST, F_NESTED, F_WRITE, is_coded,
 )
 
 cdef extern from *:
@@ -54,7 +54,7 @@ cdef bint any_needs_grad(Op op, PyObject **args) noexcept:
     cdef PyObject *o
     for i in range(op.ntensors):
         o = args[op.tensors[i]]
-        if isinstance(<object>o, Tensor):
+        if is_tensor(o):
             if needs_grad(<Tensor>o):
                 return True
         elif o != <PyObject *>None and _any_in_list(<object>o):
@@ -81,19 +81,31 @@ cdef object call_op(Op op, PyObject **args):
 
 cdef object call_below(Op op, PyObject **args):
     """Autograd, then the kernel."""
+    return call_plain(op, args, UNKNOWN)
+
+
+cdef inline bint _recorded(Op op, PyObject **args, int needed) noexcept:
+    return any_needs_grad(op, args) if needed == UNKNOWN else needed
+
+
+cdef object call_plain(Op op, PyObject **args, int needed):
+    cdef tgx_state *st = &tgx_thread_state
     cdef object result
-    if op.pair != NULL and not tgx_thread_state.no_grad:
-        if any_needs_grad(op, args):
+    if op.kind == POINTWISE and op.custom is None and not (st.inference | st.in_forward) \
+            and (st.no_grad or not _recorded(op, args, needed)):
+        return _pointwise(op, args, NULL)           # what it makes is a new tensor with nothing to be said about it
+    if op.pair != NULL and not st.no_grad:
+        if _recorded(op, args, needed):
             result = record_op(op, args, NULL, False)
         else:
             result = _call_kernel(op, args)
     elif op.custom is not None:
         result = op.custom.call(op, args)
-    elif tgx_thread_state.no_grad:
+    elif st.no_grad:
         result = forward(op, args)
-        if tgx_thread_state.in_forward:
+        if st.in_forward:
             mark_derived(op, args, result)
-    elif op.kind == COMPOSITE or not any_needs_grad(op, args):
+    elif op.kind == COMPOSITE or not _recorded(op, args, needed):
         result = forward(op, args)
     else:
         result = record_op(op, args, NULL, False)
@@ -101,7 +113,7 @@ cdef object call_below(Op op, PyObject **args):
         _link_views(op, <object>args[op.tensors[0]], result, 2)
     if op.returns is not None and type(result) is tuple:
         return _tuple_new(op.returns, result)
-    if tgx_thread_state.inference and _made_here(op, args, result):
+    if st.inference and _made_here(op, args, result):
         _mark_inference(result)
     return result
 
@@ -191,7 +203,7 @@ cdef int _traits(Op op, PyObject **args) noexcept:
     cdef PyObject *o
     for i in range(op.ntensors):
         o = args[op.tensors[i]]
-        if isinstance(<object>o, Tensor):
+        if is_tensor(o):
             found |= _traits_of(<Tensor>o)
         elif o != <PyObject *>None:
             found |= _traits_of_list(<object>o)

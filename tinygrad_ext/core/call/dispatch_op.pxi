@@ -15,6 +15,14 @@ def _options_at(names):
     return next((i for i in range(len(names)) if names[i:i + len(_OPTIONS)] == _OPTIONS), -1)
 
 
+cdef int _leading(Op op) noexcept:
+    cdef int i
+    for i in range(op.nargs):
+        if op.args[i].single != A_TENSOR if i < op.ntensors else not op.args[i].flags & F_DEFAULT:
+            return -1
+    return op.ntensors if 0 < op.ntensors <= op.npositional else -1
+
+
 cdef class Op:
     """One overload of an op: schema, kernel, derivative rules. Made by registry from a record."""
 
@@ -46,6 +54,7 @@ cdef class Op:
                 self.attributes[self.nattributes] = i
                 self.nattributes += 1
         self.nargs = len(args)
+        self.nleading = _leading(self)
         self.c_title = PyUnicode_AsUTF8(self.title)
 
     def __dealloc__(self):

@@ -7,6 +7,7 @@ Python's own way, generic slots for every subclass, is rejected: `tensor - subcl
 `__rsub__`.
 """
 from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF, Py_INCREF
 from tinygrad_ext.core.call.callables cimport OpMethod, binary, call_packet
 from tinygrad_ext.core.data.dtype cimport dtype_of
 from tinygrad_ext.core.data.tensor cimport Carried, Parameter, Tensor, exact
@@ -54,12 +55,19 @@ cdef extern from *:
 cdef extern from "inherit_slots.h":
     int tgx_inherit_slots(object base, object cls) except -1
 
-cdef list _forward = [None] * 32
-cdef list _reflected = [None] * 32
-cdef list _inplace = [None] * 32
+cdef PyObject *_forward[32]             # own references, which stay; NULL: no method
+cdef PyObject *_reflected[32]
+cdef PyObject *_inplace[32]
 ROOTS = ["add", "sub", "mul", "mod", "truediv", "floordiv", "and", "or", "xor", "lshift", "rshift", "matmul", "pow",
          "neg", "pos", "abs", "invert", "lt", "le", "eq", "ne", "gt", "ge"]
+cdef enum:
+    LESS = 17                           # of "lt": the others follow as Python counts them
 COMMUTES = ("add", "mul", "and", "or", "xor")
+
+
+cdef PyObject *_held(object method):
+    Py_INCREF(method)
+    return <PyObject *>method
 
 
 def bind(root, method, inplace, reflected):
@@ -67,10 +75,10 @@ def bind(root, method, inplace, reflected):
     if root in ("getitem", "setitem"):
         return _bind_subscript(root, method)
     k = ROOTS.index(root)
-    if _forward[k] is not None:
+    if _forward[k] != NULL:
         return
-    _forward[k] = method
-    _inplace[k] = inplace
+    _forward[k] = _held(method)
+    _inplace[k] = NULL if inplace is None else _held(inplace)
     setattr_type(f"__{root}__", method)
     if root in COMMUTES:
         bind_reflected(root, reflected)
@@ -80,7 +88,10 @@ def bind(root, method, inplace, reflected):
 
 def bind_reflected(root, method):
     """The method that b.__r<root>__(a) calls."""
-    _reflected[ROOTS.index(root)] = method
+    k = ROOTS.index(root)
+    if _reflected[k] != NULL:
+        Py_DECREF(<object>_reflected[k])
+    _reflected[k] = _held(method)
     setattr_type(f"__r{root}__", method)
 
 
@@ -95,22 +106,21 @@ cdef int setattr_type(str name, object method) except -1:
     return 0
 
 
-cdef object _two(int k, object a, object b):
+cdef inline object _two(int k, object a, object b):
     return binary(_forward[k], _reflected[k], a, b)
 
 
 cdef object _two_inplace(int k, object a, object b):
-    if _inplace[k] is None:
-        return NotImplemented
-    return binary(_inplace[k], None, a, b)
+    return binary(_inplace[k], NULL, a, b)
 
 
 cdef object _one(int k, object a):
     cdef PyObject *args[1]
-    if type(_forward[k]) is not OpMethod:
-        return _forward[k](a)
+    method = <object>_forward[k]
+    if type(method) is not OpMethod:
+        return method(a)
     args[0] = <PyObject *>a
-    return call_packet(<OpMethod>_forward[k], args, 1)
+    return call_packet(<OpMethod>method, args, 1)
 
 
 cdef object add(object a, object b): return _two(0, a, b)
@@ -153,12 +163,9 @@ cdef object invert(object a):
 
 
 cdef object compare(object a, object b, int which):
-    cdef int k = (17, 18, 19, 20, 21, 22)[which]
-    if _forward[k] is None:
-        return NotImplemented
-    if b is None and (which == 3 or (which == 2 and exact(a))):
+    if b is None and _forward[LESS + which] != NULL and (which == 3 or (which == 2 and exact(a))):
         return which == 3
-    return binary(_forward[k], None, a, b)
+    return binary(_forward[LESS + which], NULL, a, b)
 
 
 # ---- subscripts

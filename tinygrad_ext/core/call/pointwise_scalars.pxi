@@ -78,14 +78,18 @@ cdef int _output(Op op, int dtype) noexcept:
 cdef object ONE = 1
 
 
-cdef int _read_scalars(Op op, PyObject **args, tgx_scalar *aux, int dtype) except -1:
+cdef inline int _read_scalars(Op op, PyObject **args, tgx_scalar *aux, int dtype) except -1:
+    if op.nscalars == 1 and args[op.scalars[0]] == <PyObject *>ONE:         # nearly always the default, as alpha=1 is
+        aux[0].f, aux[0].im, aux[0].i, aux[0].given = 1.0, 0.0, 1, 1
+        return 0
+    return _read_each(op, args, aux, dtype) if op.nscalars else 0
+
+
+cdef int _read_each(Op op, PyObject **args, tgx_scalar *aux, int dtype) except -1:
     cdef int i
     cdef object o
     for i in range(op.nscalars):
         o = <object>args[op.scalars[i]]
-        if o is ONE:                    # nearly always the default, as alpha=1 is
-            aux[i].f, aux[i].im, aux[i].i, aux[i].given = 1.0, 0.0, 1, 1
-            continue
         if type(o) is str:
             aux[i].i = _choice(op, <object>op.args[op.scalars[i]].name, o)
             continue

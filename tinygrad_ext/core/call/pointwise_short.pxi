@@ -31,7 +31,7 @@ cdef object pointwise(Op op, PyObject **args, PyObject *out):
     cdef uint64_t before = geometry_changes
     cdef bint flat = True
     for i in range(n):
-        if isinstance(<object>args[op.tensors[i]], Tensor):
+        if is_tensor(args[op.tensors[i]]):
             first = args[op.tensors[i]]
             break
     if first == NULL or op.fixed_inputs or op.scalars_promote or (out != NULL and not _takes_result(op, args, <Tensor>out)):
@@ -42,7 +42,7 @@ cdef object pointwise(Op op, PyObject **args, PyObject *out):
     size = ITEMSIZE[dtype]
     for i in range(n):
         o = args[op.tensors[i]]
-        if isinstance(<object>o, Tensor):
+        if is_tensor(o):
             if (<Tensor>o).tid != dtype or (<Tensor>o).device_id != 0:
                 return _mixture(op, args, out)
             if o != first and not same_sizes(<Tensor>o, <Tensor>first):
@@ -59,8 +59,7 @@ cdef object pointwise(Op op, PyObject **args, PyObject *out):
             strides[i + 1] = 0
             if not _number(o, dtype, data[i + 1]):
                 return _mixture(op, args, out)
-    if op.nscalars:
-        _read_scalars(op, args, aux, dtype)
+    _read_scalars(op, args, aux, dtype)
     if out != NULL:
         result = <Tensor>out
     elif (<Tensor>first).bits & CONTIGUOUS or (<Tensor>first).rank == 1:

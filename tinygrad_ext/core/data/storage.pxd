@@ -12,6 +12,15 @@ cdef class Storage:
     cdef object owner
     cdef object __weakref__
 
+cdef struct Books:              # in bytes; all under the GIL
+    size_t in_use
+    size_t peak
+    size_t cached               # in free blocks
+    size_t whole                # in tensors that are kept whole, see tensor_whole.pxi
+    size_t allocations          # their number
+
+cdef Books books
+cdef void (*drop_whole)() noexcept                              # let go of those tensors; tensor.pyx fills it
 cdef size_t bytes_in_use() noexcept nogil
 cdef Storage new_storage(size_t nbytes)
 cdef Storage borrow_storage(char *data, size_t nbytes, object owner, bint readonly)

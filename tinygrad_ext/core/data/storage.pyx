@@ -43,10 +43,6 @@ cdef struct Block:
     size_t freed                # the allocations made when it was freed
 
 cdef Block *_cache[N_CLASSES]
-cdef size_t _cached_bytes = 0
-cdef size_t _in_use = 0
-cdef size_t _peak = 0
-cdef size_t _allocations = 0
 cdef size_t SMALLEST_CACHE = 64 << 20
 
 cdef extern from *:
@@ -79,7 +75,6 @@ cdef inline int _class_of(size_t nbytes, size_t *rounded) noexcept:
 
 
 cdef char *_allocate(size_t nbytes, size_t *block) except NULL:
-    global _cached_bytes, _in_use, _peak, _allocations
     cdef Block *found
     cdef void *fresh = NULL
     cdef int c
@@ -89,60 +84,58 @@ cdef char *_allocate(size_t nbytes, size_t *block) except NULL:
     found = _cache[c]
     if found != NULL:
         _cache[c] = found.next
-        _cached_bytes -= block[0]
+        books.cached -= block[0]
         fresh = found
     elif posix_memalign(&fresh, 64, block[0]) != 0:
         empty_cache()
         if posix_memalign(&fresh, 64, block[0]) != 0:
             block[0] = 0        # nothing to release when the Storage goes
             raise MemoryError(f"cannot allocate {nbytes} bytes for a tensor; free other tensors or use a smaller size")
-    _allocations += 1
-    _in_use += block[0]
-    if _in_use > _peak:
-        _peak = _in_use
+    books.allocations += 1
+    books.in_use += block[0]
+    if books.in_use > books.peak:
+        books.peak = books.in_use
     return <char *>fresh
 
 
 cdef void _make_room(size_t wanted) noexcept:
     """Free cached blocks, the longest unused classes first, until at most `wanted` bytes are cached."""
-    global _cached_bytes
     cdef int c, oldest
     cdef Block *b
-    while _cached_bytes > wanted:
+    while books.cached > wanted:
         oldest = -1
         for c in range(N_CLASSES):
             if _cache[c] != NULL and (oldest < 0 or _cache[c].freed < _cache[oldest].freed):
                 oldest = c
-        while _cache[oldest] != NULL and _cached_bytes > wanted:
+        while _cache[oldest] != NULL and books.cached > wanted:
             b = _cache[oldest]
             _cache[oldest] = b.next
-            _cached_bytes -= b.size
+            books.cached -= b.size
             free(b)
 
 
 cdef void _release(char *data, size_t block) noexcept:
-    global _cached_bytes, _in_use
     cdef size_t rounded, limit
     cdef int c
-    _in_use -= block
+    books.in_use -= block
     if EXACT:
         free(data)
         return
-    if _cached_bytes + block > SMALLEST_CACHE:
-        limit = min(_peak + _peak // 4 - _in_use, _peak - _peak // 4)
+    if books.cached + block > SMALLEST_CACHE:
+        limit = min(books.peak + books.peak // 4 - books.in_use, books.peak - books.peak // 4)
         if limit < SMALLEST_CACHE:
             limit = SMALLEST_CACHE
         if block > limit:
             free(data)
             return
-        if _cached_bytes + block > limit:
+        if books.cached + block > limit:
             _make_room(limit - block)
     c = _class_of(block, &rounded)
     (<Block *>data).next = _cache[c]
     (<Block *>data).size = block
-    (<Block *>data).freed = _allocations
+    (<Block *>data).freed = books.allocations
     _cache[c] = <Block *>data
-    _cached_bytes += block
+    books.cached += block
 
 
 cdef void let_go(PyObject *o) noexcept:
@@ -232,19 +225,19 @@ def storage_facts(Storage s not None):
 
 def empty_cache():
     """Give the cached, unused blocks back to the system."""
+    drop_whole()
     _make_room(0)
 
 
 cdef size_t bytes_in_use() noexcept nogil:
-    return _in_use
+    return books.in_use
 
 
 def memory_stats():
     """Bytes in use, peak bytes, cached bytes, and allocations made, as a dict."""
-    return {"allocated": _in_use, "peak": _peak, "cached": _cached_bytes, "allocations": _allocations}
+    return {"allocated": books.in_use, "peak": books.peak, "cached": books.cached + books.whole, "allocations": books.allocations}
 
 
 def reset_peak_memory_stats():
     """Start a new peak measurement at the present use."""
-    global _peak
-    _peak = _in_use
+    books.peak = books.in_use

@@ -59,6 +59,12 @@ cdef inline bint exact(object t) noexcept:
     """Whether `t` is a Tensor or Parameter itself, not of a subclass."""
     return type(t) is Tensor or type(t) is Parameter
 
+cdef bint is_of_subclass(PyObject *o) noexcept                  # whether a Tensor of another type
+
+cdef inline bint is_tensor(PyObject *o) noexcept:
+    """isinstance(o, Tensor), where the usual answer takes two comparisons and no registers."""
+    return exact(<object>o) or is_of_subclass(o)
+
 cdef inline uint32_t version_of(Tensor t) noexcept:
     if t.counter is not None:
         return t.counter.value

@@ -17,7 +17,8 @@ from tinygrad_ext.core.data.coded cimport coded_get, coded_put
 from tinygrad_ext.core.data.dtype cimport CODED, CPU, META, device_of, dtype_of, make_size
 from tinygrad_ext.core.data.geometry cimport ANY_ROOM, counted, reach
 from tinygrad_ext.core.data.slots cimport slot
-from tinygrad_ext.core.data.storage cimport let_go, new_storage
+from tinygrad_ext.core.data.storage cimport books, let_go, new_storage
+from tinygrad_ext.core.data cimport storage as storages
 from tinygrad_ext.core.data.table import DTYPES, PAIR
 from tinygrad_ext.core.data.tracking cimport (
     PyObject_GC_IsTracked, PyObject_GC_UnTrack, add_ring, tgx_link_into, tgx_unlink, tgx_link, track_all,
@@ -32,24 +33,45 @@ from tinygrad_ext.core.data.types cimport (
 
 cdef extern from "Python.h":
     char *PyBytes_AS_STRING(object b)
+    void *Py_TYPE(PyObject *o) noexcept
+    Py_ssize_t Py_REFCNT(void *o) noexcept
+    void _Py_NewReference(PyObject *o) noexcept
     int PyObject_GenericSetAttr(PyObject *o, PyObject *name, PyObject *value) except -1
 
 ctypedef void (*destructor)(PyObject *o) noexcept
 
 cdef extern from "own_dealloc.h":
     destructor tgx_own_dealloc(object type, destructor dealloc)
+    ctypedef struct Memory "TGX_STORAGE":       # of a storage that goes with its tensor
+        char *data
+        size_t nbytes
+        size_t block
+        uint32_t version
+        uint8_t readonly
+        uint8_t watched
+        PyObject *__weakref__
 
 cdef extern from "tensor_type.h":
+    enum:
+        TGX_WHOLE
     Py_ssize_t TGX_DICT_OFFSET
     Py_ssize_t TGX_LINK_OFFSET
     void TGX_START_NULL(object self)
+    Tensor TGX_OWNED(PyObject *reference)       # takes over the caller's
     int tgx_give_dict(object type, Py_ssize_t offset, void (*on_dict)(PyObject *) noexcept) except -1
     void tgx_own_clear(object type, Py_ssize_t offset)
     ctypedef struct Links "TGX_TENSOR":         # the same fields, to be taken out of an instance that goes
+        void *storage
+        PyObject *node
         PyObject *base
         PyObject *grad_
+        void *counter
+        PyObject *extra
+        PyObject *room
         PyObject *attributes
+        PyObject *__weakref__
         void *accumulator
+        uint8_t device_id
         tgx_link link
 
 cdef extern from "untracked.h":
@@ -366,6 +388,7 @@ cdef class Carried(Tensor):
         raise TypeError("a carried value is made by the carry() of its level")
 
 
+include "tensor_whole.pxi"
 include "tensor_life.pxi"
 include "tensor_making.pxi"
 include "tensor_buffer.pxi"

@@ -5,6 +5,8 @@ cdef destructor _plain_dealloc = NULL
 
 cdef void _dealloc(PyObject *o) noexcept:
     """Free a Tensor; a chain of bases or of gradients does not nest."""
+    if _keep_whole(o):
+        return
     tgx_unlink(&(<Links *>o).link)
     if (<Links *>o).accumulator != NULL:
         leave_accumulator(<Tensor>o)

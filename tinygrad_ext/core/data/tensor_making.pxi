@@ -1,6 +1,10 @@
 # Making tensors: room for the shape, storage, strides, windows on another tensor. Part of tensor.pyx, in one
 # translation unit with the class, so that these calls are inlined.
 
+cdef bint is_of_subclass(PyObject *o) noexcept:
+    return isinstance(<object>o, Tensor)
+
+
 cdef Tensor blank(int ndim):
     cdef Tensor t = Tensor.__new__(Tensor)
     _reserve(t, ndim)
@@ -56,9 +60,23 @@ cdef int64_t checked_numel(const int64_t *shape, int ndim, str what) except -1:
 
 
 cdef Tensor empty(const int64_t *shape, int ndim, int dtype, int device):
-    cdef Tensor t = Tensor.__new__(Tensor)
+    cdef PyObject *small
+    if device == CPU and ndim <= INLINE_DIMS:
+        small = _take_whole(shape, ndim, dtype)
+        if small != NULL:
+            return TGX_OWNED(small)
+    return _empty(shape, ndim, dtype, device)
+
+
+cdef Tensor _empty(const int64_t *shape, int ndim, int dtype, int device):
+    cdef int64_t[TGX_MAX_DIMS] kept
+    cdef Tensor t
     cdef int64_t n = 1
     cdef int i
+    if INLINE_DIMS < ndim <= TGX_MAX_DIMS:      # a collection may run below, and what it meets let go of where `shape` lies
+        memcpy(kept, shape, ndim * sizeof(int64_t))
+        shape = kept
+    t = Tensor.__new__(Tensor)
     if ndim > INLINE_DIMS:
         _reserve(t, ndim)
     t.rank = ndim

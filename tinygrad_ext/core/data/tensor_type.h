@@ -12,6 +12,9 @@
 #define TGX_TENSOR struct __pyx_obj_12tinygrad_ext_4core_4data_6tensor_Tensor
 #define TGX_DICT_OFFSET ((Py_ssize_t)offsetof(TGX_TENSOR, attributes))
 #define TGX_LINK_OFFSET ((Py_ssize_t)offsetof(TGX_TENSOR, link))
+#define TGX_OWNED(reference) (reference)
+/* How many tensors that went are kept whole, for each size of their memory. */
+enum { TGX_WHOLE = CYTHON_USE_FREELISTS ? 32 : 0 };
 /* tp_new has put None there. */
 #define TGX_START_NULL(self) do { \
         PyObject **place_ = &((TGX_TENSOR *)(self))->attributes; \
