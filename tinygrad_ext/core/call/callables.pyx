@@ -10,6 +10,8 @@ calls a method without binding it first belongs to the type.
 cdef extern from "Python.h":
     object PyMethod_New(object fn, object instance)
 
+from cpython.float cimport PyFloat_CheckExact
+from cpython.long cimport PyLong_CheckExact
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
@@ -27,7 +29,7 @@ from tinygrad_ext.core.call.overloaded cimport (
 )
 from tinygrad_ext.core.call.overrides cimport all_declined, ask
 from tinygrad_ext.core.data.tensor cimport Tensor, exact, needs_grad
-from tinygrad_ext.core.data.types cimport F_NESTED
+from tinygrad_ext.core.data.types cimport F_NESTED, F_NUMBER
 
 cdef extern from "vectorcall.h":
     void tgx_enable_vectorcall(object type, Py_ssize_t offset, bint method)
@@ -153,14 +155,16 @@ cdef object _refuse(OpFunction f, PyObject **args, Py_ssize_t n, PyObject *kwnam
 
 
 cdef inline int _take_plain(Op op, PyObject **given, PyObject **args) noexcept:
-    """Bind a call of tensors alone, as nearly all calls of small ops are: nobody is to be asked, nothing to be looked up.
-    UNKNOWN where there is something else, or else whether one of them needs a gradient."""
+    """Bind a call of tensors, and of plain numbers in the place of further ones, as nearly all calls of small ops are: nobody is
+    to be asked, nothing to be looked up. UNKNOWN where there is something else, or else whether one needs a gradient."""
     cdef int i, needed = 0
     for i in range(op.nleading):
-        if not exact(<object>given[i]):
+        if exact(<object>given[i]):
+            needed |= needs_grad(<Tensor>given[i])
+        elif i == 0 or not op.args[i].flags & F_NUMBER or not (
+                PyFloat_CheckExact(<object>given[i]) or PyLong_CheckExact(<object>given[i])):
             return UNKNOWN
         args[i] = given[i]
-        needed |= needs_grad(<Tensor>given[i])
     for i in range(op.nleading, op.nargs):
         args[i] = op.args[i].default
     return needed
