@@ -3,6 +3,7 @@
 #include <math.h>
 #include "isa.h"
 #include "tgx.h"
+#include "wide.h"
 
 static const tgx_norm_table *loops(void) {
     static const tgx_norm_table *chosen;
@@ -92,12 +93,49 @@ static void open_layer(tgx_layer_norm_job *job, const tgx_tensor *x, const tgx_v
     job->rows = job->n ? x->count / job->n : 0;
 }
 
+/* Whether rows of halves can be widened a few at a time; parameters of their dtype or of float32. What is not as it should be is
+ * refused as of whole tensors in float32. */
+static int short_half_rows(tgx_call *c, const tgx_tensor *x) {
+    const tgx_value *shape = &c->args[1];
+    tgx_layer_norm_job job;
+    if (!shape->n || !ends_in(x, shape->ints, shape->n)) return 0;
+    open_layer(&job, x, shape);
+    for (int i = 2; i < 4; i++) {
+        if (!tgx_given(c, i)) continue;
+        const tgx_tensor *t = tgx_in(c, i);
+        if ((t->dtype != x->dtype && t->dtype != TGX_F32) || t->rank != shape->n || !ends_in(t, shape->ints, shape->n)) return 0;
+    }
+    return job.n <= TGX_WIDE_ROW;
+}
+
 /* (input, normalized_shape, weight, bias, eps, ...) */
 static int layer_norm_shape(tgx_call *c) {
     const tgx_tensor *x = tgx_in(c, 0);
+    if (tgx_is_half(x->dtype) && short_half_rows(c, x)) {
+        for (int i = 2; i < 4; i++)
+            if (tgx_given(c, i)) tgx_need(c, i, TGX_F32);
+        tgx_need_dense(c, 0);
+        tgx_like(c, 0, x, x->dtype);
+        return 0;
+    }
     if (require_float(c, x, "layer_norm") || layer_operands(c, x, 1, 2, 3)) return TGX_FAILED;
     tgx_need_dense(c, 0);
     tgx_like(c, 0, x, x->dtype);
+    return 0;
+}
+
+static int half_layer(void *ctx, ptrdiff_t lo, ptrdiff_t hi) {
+    const tgx_layer_norm_job *job = ctx;
+    float x[TGX_WIDE_ROW];
+    tgx_layer_norm_job rows = *job;
+    const ptrdiff_t step = tgx_wide_rows(job->n);
+    rows.x = rows.out = (char *)x;
+    for (; lo < hi; lo += step) {
+        const ptrdiff_t some = hi - lo < step ? hi - lo : step, at = lo * job->n * 2;
+        tgx_widen(job->half, job->x + at, x, some * job->n);
+        loops()->layer[0](&rows, 0, some);
+        tgx_narrow(job->half, x, job->out + at, some * job->n);
+    }
     return 0;
 }
 
@@ -106,7 +144,8 @@ static int layer_norm_run(tgx_call *c) {
     tgx_layer_norm_job job = {.out = tgx_out(c, 0)->data, .x = x->data, .eps = tgx_float(c, 4)};
     open_layer(&job, x, &c->args[1]);
     job.weight = data_of(c, 2), job.bias = data_of(c, 3);
-    return run(c, loops()->layer[x->dtype == TGX_F64], &job, job.rows, x->count);
+    if (tgx_is_half(x->dtype)) job.half = x->dtype;
+    return run(c, job.half ? half_layer : loops()->layer[x->dtype == TGX_F64], &job, job.rows, x->count);
 }
 TGX_KERNEL(layer_norm, layer_norm_shape, layer_norm_run, TGX_MIXES)
 

@@ -16,6 +16,7 @@ typedef struct {
     int64_t rows, n, parts;                     /* the rows are cut into parts for the partial sums of parameters */
     int64_t groups, inner;                      /* group: rows of one example, and elements of one channel */
     double eps;
+    int half;                                   /* layer: the dtype of out and x where they are halves, in rows of at most TGX_WIDE_ROW */
 } tgx_layer_norm_job;
 
 /* x is (outer, channels, inner). Sums have a unit of work for each channel, or for each group of TGX_NORM_COLUMNS

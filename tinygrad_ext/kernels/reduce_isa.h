@@ -3,6 +3,7 @@
 #pragma GCC optimize("no-loop-unroll-and-jam")
 #include "reduce.h"
 #include "loops.h"
+#include "half_vectors.h"
 #include "vecmath.h"
 
 #define LANES 16
@@ -16,22 +17,6 @@
 #define MERGE_FN(NAME) static void NAME(tgx_acc *acc, const tgx_acc *later, int w)
 #define FINISH_FN(NAME) static void NAME(const tgx_acc *acc, int w, int64_t count, const tgx_scalar *aux, \
                                          char *out, ptrdiff_t stride, char *out2, ptrdiff_t stride2)
-
-#ifdef __AVX2__
-#include <immintrin.h>
-#pragma GCC push_options
-#pragma GCC target("f16c")
-static void widen_f16(const uint16_t *x, float *to, int64_t n) {
-    int64_t i = 0;
-    for (; i + 8 <= n; i += 8) _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(x + i))));
-    for (; i < n; i++) to[i] = tgx_f16_to_f32(x[i]);
-}
-#pragma GCC pop_options
-#else
-static void widen_f16(const uint16_t *x, float *to, int64_t n) {
-    for (int64_t i = 0; i < n; i++) to[i] = tgx_f16_to_f32(x[i]);
-}
-#endif
 
 #include "reduce_sum.h"
 #include "reduce_moment.h"

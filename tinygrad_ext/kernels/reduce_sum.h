@@ -44,16 +44,6 @@ ROWS_FN(NAME) { \
     LANED(count_##S, S, int64_t, i, 0, STEP_COUNT, ADD)
 INT_FOLDS(b8) INT_FOLDS(u8) INT_FOLDS(i8) INT_FOLDS(i16) INT_FOLDS(i32) INT_FOLDS(i64)
 
-/* float16: a block is widened at once, by the processor's own instruction where there is one. */
-LANED(sum_half, f16, double, a, 0, STEP_SUM, ADD)
-LANED(sum_widened, f32, double, a, 0, STEP_SUM, ADD)
-#define sum_f16_rows sum_half_rows
-BLOCK_FN(sum_f16) {
-    float x[TGX_BLOCK];
-    widen_f16((const uint16_t *)p, x, n);
-    sum_widened_block((const char *)x, n, start, aux, acc);
-}
-LANED(sum_bf16, bf16, double, a, 0, STEP_SUM, ADD)
 LANED(count_f16, f16, int64_t, i, 0, STEP_COUNT, ADD)
 LANED(count_bf16, bf16, int64_t, i, 0, STEP_COUNT, ADD)
 LANED(count_c64, c64, int64_t, i, 0, STEP_COUNT, ADD)
@@ -88,7 +78,64 @@ HALF_WIDTH BLOCK_FN(sum_f32) {
     acc->a[0] = lane[0];
 }
 
-/* The same for whole rows. */
+/* Halves: the same in lanes of float, whose 24 bits are enough for a block of numbers of 8 or 11. */
+#ifndef TGX_HALF_VECTORS
+#define widen_16(to, x) for (int l = 0; l < 16; l++) (to)[l] = tgx_f16_to_f32((x)[l])
+#endif
+#define WIDEN_f16(to, x) widen_16(to, x)
+#define WIDEN_bf16(to, x) SIMD for (int l = 0; l < 16; l++) (to)[l] = tgx_bf16_to_f32((x)[l])
+
+#define HALF_SUM(S) \
+HALF_WIDTH BLOCK_FN(sum_##S) { \
+    const uint16_t *x = (const uint16_t *)p; \
+    float lane[LANES] = {0}; \
+    int64_t i = 0; \
+    for (; i + GROUP <= n; i += GROUP, x += GROUP) { \
+        float a[LANES], b[LANES], c[LANES], d[LANES]; \
+        WIDEN_##S(a, x); WIDEN_##S(b, x + LANES); WIDEN_##S(c, x + 2 * LANES); WIDEN_##S(d, x + 3 * LANES); \
+        SIMD for (int l = 0; l < LANES; l++) lane[l] = lane[l] + ((a[l] + b[l]) + (c[l] + d[l])); \
+    } \
+    for (; i + LANES <= n; i += LANES, x += LANES) { \
+        float a[LANES]; \
+        WIDEN_##S(a, x); \
+        SIMD for (int l = 0; l < LANES; l++) lane[l] = lane[l] + a[l]; \
+    } \
+    for (int l = 0; i + l < n; l++) lane[l] = lane[l] + GET_##S(x[l]); \
+    FOLD(lane, ADD); \
+    acc->a[0] = lane[0]; } \
+static void add_four_##S(const uint16_t *a, const uint16_t *b, const uint16_t *c, const uint16_t *d, float *to, int w) { \
+    for (; w >= 16; w -= 16, a += 16, b += 16, c += 16, d += 16, to += 16) { \
+        float p[16], q[16], r[16], s[16]; \
+        WIDEN_##S(p, a); WIDEN_##S(q, b); WIDEN_##S(r, c); WIDEN_##S(s, d); \
+        SIMD for (int l = 0; l < 16; l++) to[l] = to[l] + ((p[l] + q[l]) + (r[l] + s[l])); \
+    } \
+    for (int k = 0; k < w; k++) to[k] = to[k] + ((GET_##S(a[k]) + GET_##S(b[k])) + (GET_##S(c[k]) + GET_##S(d[k]))); \
+} \
+static void add_row_##S(const uint16_t *x, float *to, int w) { \
+    for (; w >= 16; w -= 16, x += 16, to += 16) { \
+        float p[16]; \
+        WIDEN_##S(p, x); \
+        SIMD for (int l = 0; l < 16; l++) to[l] = to[l] + p[l]; \
+    } \
+    for (int k = 0; k < w; k++) to[k] = to[k] + GET_##S(x[k]); \
+} \
+ROWS_FN(sum_##S) { \
+    float lane[LANES][TGX_TILE]; \
+    const uint16_t *const *at = (const uint16_t *const *)rows; \
+    int used = n < LANES ? (int)n : LANES; \
+    int64_t r = 0; \
+    for (int l = 0; l < used; l++) memset(lane[l], 0, w * sizeof(float)); \
+    for (; r + GROUP <= n; r += GROUP) \
+        for (int l = 0; l < LANES; l++) \
+            add_four_##S(at[r + l], at[r + l + LANES], at[r + l + 2 * LANES], at[r + l + 3 * LANES], lane[l], w); \
+    for (; r < n; r++) add_row_##S(at[r], lane[r % LANES], w); \
+    for (int h = LANES / 2; h; h /= 2) \
+        for (int l = 0; l < h && l + h < used; l++) { \
+            SIMD for (int c = 0; c < w; c++) lane[l][c] = lane[l][c] + lane[l + h][c]; } \
+    SIMD for (int c = 0; c < w; c++) acc->a[c] = lane[0][c]; }
+HALF_SUM(f16) HALF_SUM(bf16)
+
+/* Whole rows of float32. */
 static inline void add_four(const float *a, const float *b, const float *c, const float *d, double *to, int w) {
     SIMD for (int k = 0; k < w; k++) to[k] = to[k] + (double)((a[k] + b[k]) + (c[k] + d[k]));
 }

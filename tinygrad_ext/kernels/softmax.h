@@ -10,7 +10,7 @@ typedef struct {
     char *out;
     const char *a, *b, *c;  /* forward, lse: input; backward: gradient and output; scaled: input, lse, scale */
     int64_t n, inner;
-    int log;
+    int log, half;          /* half: the dtype of out, a and b where they are halves, in rows of at most TGX_WIDE_ROW */
 } tgx_softmax_job;
 
 typedef int (*tgx_softmax_fn)(void *job, ptrdiff_t lo, ptrdiff_t hi);

@@ -4,6 +4,14 @@
 
 enum { BLOCK = 512 };
 
+void tgx_widen(int half, const void *from, float *to, ptrdiff_t n) {
+    tgx_cast_loop(half, TGX_F32)((char *[]){(char *)to, (char *)from}, (const ptrdiff_t[]){sizeof(float), 2}, n, NULL);
+}
+
+void tgx_narrow(int half, const float *from, void *to, ptrdiff_t n) {
+    tgx_cast_loop(TGX_F32, half)((char *[]){to, (char *)from}, (const ptrdiff_t[]){2, sizeof(float)}, n, NULL);
+}
+
 int tgx_wide_loop(const tgx_wide *w, char **data, const ptrdiff_t *s, ptrdiff_t count, const tgx_scalar *aux) {
     float room[TGX_MAX_OPERANDS][BLOCK];
     char *at[TGX_MAX_OPERANDS];

@@ -12,5 +12,12 @@
  * bools. */
 typedef struct { tgx_loop loop; uint8_t half, out, operands, masks; } tgx_wide;
 
+/* Kernels over rows of halves widen some rows at a time, compute in place and round them, all in the first cache. Rows of more than
+ * TGX_WIDE_ROW elements are widened by whole tensors, as halves.h says. */
+enum { TGX_WIDE_ROW = 4096 };
+static inline ptrdiff_t tgx_wide_rows(ptrdiff_t n) { return n >= 2048 ? 1 : 2048 / n; }
+void tgx_widen(int half, const void *from, float *to, ptrdiff_t n);
+void tgx_narrow(int half, const float *from, void *to, ptrdiff_t n);
+
 int tgx_wide_loop(const tgx_wide *w, char **data, const ptrdiff_t *s, ptrdiff_t count, const tgx_scalar *aux);
 #endif

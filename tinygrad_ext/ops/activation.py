@@ -47,7 +47,7 @@ def _limits(make):
 
 op(
     "aten::relu(Tensor self) -> Tensor",
-    scalar={"int float half": "x <= 0 ? 0 : x"},
+    scalar={"int float": "x <= 0 ? 0 : x", "half": "bits: (uint16_t)(x - 0x8000) <= INFINITE ? 0 : x"},
     grad={"self": lambda grad, result: fused.threshold_backward(grad, result, 0)},
     variants="function method inplace function_",
     where=". nn.functional",

@@ -275,7 +275,7 @@ op(
 
 op(
     "aten::neg(Tensor self) -> Tensor",
-    scalar={"int": "NEGATE(x)", "float half complex": "-x"},
+    scalar={"int": "NEGATE(x)", "float complex": "-x", "half": "bits: x ^ 0x8000"},
     grad={"self": "neg(grad)"},
     operator="neg",
     aliases="negative",
@@ -287,7 +287,7 @@ op(
 
 op(
     "aten::abs(Tensor self) -> Tensor",
-    scalar={"int": "x < 0 ? NEGATE(x) : x", "float half": "fabs(x)", "complex": "abs(x)"},
+    scalar={"int": "x < 0 ? NEGATE(x) : x", "float": "fabs(x)", "half": "bits: x & 0x7fff", "complex": "abs(x)"},
     returns="real",
     grad={"self": lambda grad, self: grad * self.sgn()},
     jvp=forward.absolute,

@@ -46,6 +46,7 @@ OSCILLATING = ("bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "spherical_j0
 NEAR = dict.fromkeys(("sin", "cos", "tan", *OSCILLATING), "trig")
 NEAR |= dict.fromkeys(("fmod", "floor_div", "floor_mod"), "division")
 COMPUTE = {row.tag: row.computed for row in table.DTYPES}
+INFINITE = {"f16": "0x7c00", "bf16": "0x7f80"}  # the bits of infinity, by that name in expressions over bits
 LIBM = {"sqrt", "fabs", "floor", "ceil", "trunc", "rint", "copysign", "fmax", "fmin"}
 
 
@@ -183,25 +184,68 @@ def block_loop(name, out, ins, compute, declared, expression):
     return text
 
 
-def wide_loop(name, tag, fields, masks):
-    """The loop of a half by the one of float32."""
-    numbers = {row.tag: f"TGX_{row.tag.upper()}" for row in table.DTYPES}
-    out = "TGX_BOOL" if fields.get("returns") == "bool" else numbers["f32"]
+def wide_loop(name, base, tag, returns, masks, quick=""):
+    """The loop of a half by `base`, the one of float32; quick: C text that may return before."""
+    out = "TGX_BOOL" if returns == "bool" else "TGX_F32"
     bits = sum(mask << k for k, mask in enumerate(masks))
-    text = HEAD.format(name=name + tag)
-    text += f"    static const tgx_wide w = {{{name}f32, {numbers[tag]}, {out}, {len(masks)}, {bits}}};\n"
+    text = HEAD.format(name=name)
+    text += f"    static const tgx_wide w = {{{base}, TGX_{tag.upper()}, {out}, {len(masks)}, {bits}}};\n{quick}"
     return text + "    return tgx_wide_loop(&w, data, s, count, aux);\n}\n"
+
+
+def half_loop(name, base, declared, expression, returns, masks):
+    """The loop of float16: plain expressions in registers; the last elements, and all else, by the loop of float32."""
+    if isinstance(expression, dict):
+
+        def make(k, e):
+            return half_loop(f"{name}_{k}", f"{base}_{k}", declared, e, returns, masks)
+
+        return _by_case(name, "f16", declared, expression, make)
+    done = typed(expression, "f16")
+    if len(masks) > 2 or any(masks) or returns == "bool" or "vm_" in done or can_fail(done):
+        return wide_loop(name, base, "f16", returns, masks)
+    names = "xyz"[: len(masks)]
+    near = " && ".join(["s[0] == 2", "s[1] == 2", *["(s[2] == 2 || s[2] == 0)"] * (len(masks) == 2), "count >= 16"])
+    text = f"#ifdef TGX_HALF_VECTORS\n    {declared}\n    if ({near}) {{\n        ptrdiff_t i = 0;\n"
+    text += "        uint16_t *o = (uint16_t *)data[0];\n"
+    for k, v in enumerate(names, 1):
+        text += f"        const uint16_t *{v}p = (const uint16_t *)data[{k}];\n"
+    if len(masks) == 2:
+        once = "const float y = tgx_f16_to_f32(*yp);"
+        text += f"        if (s[2] == 0) {{\n        {once}\n{_sixteen('x', done)}        }} else"
+    text += f"\n{_sixteen(names, done)}        if (i == count) return 0;\n        char *rest[] = {{data[0] + i * s[0]"
+    text += "".join(f", data[{k}] + i * s[{k}]" for k in range(1, len(masks) + 1)) + "};\n"
+    text += "        return tgx_wide_loop(&w, rest, s, count - i, aux);\n    }\n#endif\n"
+    return wide_loop(name, base, "f16", returns, masks, text)
+
+
+def _sixteen(names, expression):
+    text = "        for (; i + 16 <= count; i += 16) {\n            float ow[16];\n"
+    text += "".join(f"            float {v}w[16]; widen_16({v}w, {v}p + i);\n" for v in names)
+    loads = " ".join(f"const float {v} = {v}w[l];" for v in names)
+    text += f"            SIMD for (int l = 0; l < 16; l++) {{ {loads} ow[l] = {expression}; }}\n"
+    return text + "            narrow_16(o + i, ow);\n        }\n"
+
+
+def _by_case(name, tag, declared, cases, make):
+    """C text of one loop a case, which make(number, expression) gives, and of a function that chooses."""
+    parts, choice = [], ""
+    for k, (condition, e) in enumerate(cases.items()):
+        parts.append(make(k, e))
+        choice += f"    {'' if condition == 'else' else f'if ({typed(condition, tag)}) '}"
+        choice += f"return {name}_{k}(data, s, count, aux);\n"
+    return "".join(parts) + HEAD.format(name=name) + f"    {declared}\n{choice}}}\n"
 
 
 def loop(name, out, ins, tag, declared, expression, scalars=frozenset()):
     """C text of one loop; a dict of cases becomes one loop a case and a function that chooses."""
     if isinstance(expression, dict):
-        parts, choice = [], ""
-        for k, (condition, e) in enumerate(expression.items()):
-            parts.append(loop(f"{name}_{k}", out, ins, tag, declared, e, scalars))
-            choice += f"    {'' if condition == 'else' else f'if ({typed(condition, tag)}) '}"
-            choice += f"return {name}_{k}(data, s, count, aux);\n"
-        return "".join(parts) + HEAD.format(name=name) + f"    {declared}\n{choice}}}\n"
+        return _by_case(
+            name, tag, declared, expression, lambda k, e: loop(f"{name}_{k}", out, ins, tag, declared, e, scalars)
+        )
+    if expression.startswith("bits: "):  # of a half, as a number without sign
+        bits = expression[6:].replace("INFINITE", INFINITE[tag])
+        return simple_loop(name, "u16", ["u16"] * len(ins), "uint16_t", declared, bits)
     done = typed(expression, tag)
     if tag in REAL:
         return complex_text.loop(name, out, ins, COMPUTE[tag], declared, done, scalars)
@@ -237,8 +281,13 @@ def family(found):
                 slots[tag] = "op_" + ident + tag
         if slots["f32"] != "0":
             for tag in (row.tag for row in table.dtypes("half") if slots[row.tag] == "0"):
-                loops.append(wide_loop("op_" + ident, tag, fields, [fixed.get(t) == "bool" for t in tensors]))
-                slots[tag] = "op_" + ident + tag
+                name, base, returns = "op_" + ident + tag, "op_" + ident + "f32", fields.get("returns")
+                masks = [fixed.get(t) == "bool" for t in tensors]
+                if tag == "f16" and "float" in cases:
+                    loops.append(half_loop(name, base, constants(schema, tag), cases["float"], returns, masks))
+                else:
+                    loops.append(wide_loop(name, base, tag, returns, masks))
+                slots[tag] = name
         full = f"{schema.namespace}::{schema.name}" + (f".{schema.overload}" if schema.overload else "")
         listed.append(f'    {{"{full}", {{{", ".join(slots.values())}}}}},')
         scalars = [(a.name, a.type) for a in schema.args if a.type != "Tensor"]
@@ -260,7 +309,7 @@ def headers(kernels, text):
     called = {name for name in re.findall(r"\bvm_\w+", text) if name not in plain}
     divides = {name for name in called if re.sub(r"f(32|64)$", "", name) in division}
     steps = {name for name in called if name.startswith("vm_nextafter_")}
-    lines = ['"loops.h"', *['"wide.h"'] * ("tgx_wide_loop" in text)]
+    lines = ['"loops.h"', *['"wide.h"'] * ("tgx_wide_loop" in text), *['"half_vectors.h"'] * ("widen_16(" in text)]
     lines += [*['"division.h"'] * bool(divides), *['"steps.h"'] * bool(steps)]
     rare = {name: _holder(kernels, name) for name in called if _holder(kernels, name)}
     pairs = {name for name in called if re.search(r"_c(64|128)$", name)}
