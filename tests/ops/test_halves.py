@@ -126,3 +126,53 @@ def test_pairs_of_halves_are_complex_where_there_is_such_a_dtype(half):
         return
     with pytest.raises(RuntimeError, match="view_as_complex"):
         tg.view_as_complex(pairs)
+
+
+def every(half):
+    """Each number there is, NaN apart by the caller."""
+    return tg.arange(65536).to(tg.int32).to(tg.int16).view(half)
+
+
+@pytest.mark.parametrize("name", ["neg", "abs", "relu"])
+def test_what_is_done_to_bits_is_what_is_done_to_numbers(name, half):
+    x = every(half)
+    got, want = getattr(tg, name)(x), getattr(tg, name)(x.float()).to(half)
+    real = ~x.isnan()
+    assert got[real].view(tg.int16).equal(want[real].view(tg.int16))
+    assert got[~real].isnan().all()
+
+
+@pytest.mark.parametrize("count", [1, 15, 16, 17, 31, 33, 70])
+def test_arithmetic_of_any_length_and_stride_has_the_same_bits(count, half):
+    x, y = drawn(half, 2 * count), drawn(half, 3 * count)
+    numbers = [lambda a, b: tg.add(a, b, alpha=0.3), lambda a, b: a * 1.7, lambda a, b: 2.5 - a]
+    for way in (tg.add, tg.sub, tg.mul, tg.div, *numbers):
+        got = way(x[::2], y[::3])
+        assert got.equal(way(x[::2].contiguous(), y[::3].contiguous()))
+        assert got.equal(tg.stack([way(a, b) for a, b in zip(x[::2], y[::3], strict=True)]))
+    assert (x[::2] * y[::3]).equal((x[::2].float() * y[::3].float()).to(half))
+
+
+@pytest.mark.parametrize("rows, n", [(5, 1), (700, 3), (3, 2048), (2, 4096), (2, 4097)])
+def test_rows_are_those_of_float32_rounded_once(rows, n, half):
+    x = drawn(half, rows, n)
+    ways = [
+        lambda x: x.softmax(1),
+        lambda x: x.log_softmax(1),
+        lambda x: F.layer_norm(x, (n,)),
+        lambda x: F.layer_norm(x, (n,), x[0], x[1]),
+        lambda x: tg._softmax_backward_data(x, x, 1, x.dtype),
+    ]
+    for way in ways:
+        assert way(x).equal(way(x.float()).to(half))
+    assert F.layer_norm(x, (n,), x[0].float()).equal(F.layer_norm(x, (n,), x[0]))
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 70), (70, 3), (64, 64), (200, 17), (2100, 40)])
+def test_sums_are_near_and_the_same_in_any_layout(shape, half):
+    x = drawn(half, *shape)
+    turned = x.T.contiguous().T
+    for dim in (0, 1, (0, 1)):
+        got = x.sum(dim)
+        assert got.equal(turned.sum(dim))
+        np.testing.assert_allclose(got.double().numpy(), x.double().sum(dim).numpy(), tg.finfo(half).eps)

@@ -114,11 +114,7 @@ static int layer_norm_shape(tgx_call *c) {
     if (tgx_is_half(x->dtype) && short_half_rows(c, x)) {
         for (int i = 2; i < 4; i++)
             if (tgx_given(c, i)) tgx_need(c, i, TGX_F32);
-        tgx_need_dense(c, 0);
-        tgx_like(c, 0, x, x->dtype);
-        return 0;
-    }
-    if (require_float(c, x, "layer_norm") || layer_operands(c, x, 1, 2, 3)) return TGX_FAILED;
+    } else if (require_float(c, x, "layer_norm") || layer_operands(c, x, 1, 2, 3)) return TGX_FAILED;
     tgx_need_dense(c, 0);
     tgx_like(c, 0, x, x->dtype);
     return 0;

@@ -60,24 +60,20 @@ ROW_INLINE void NAME(layer_row_sums)(const tgx_layer_norm_job *job, const T *x, 
     for (ptrdiff_t at = 0; at < n; at += ROW_BLOCK) {
         ptrdiff_t end = n - at < ROW_BLOCK ? n : at + ROW_BLOCK;
         double len = (double)(end - at), inverse = 1.0 / len;
-        T c = NAME(block_sum)(x + at, end - at) * (T)inverse, squares = 0, rest = 0, s = 0, p = 0;
+        T c = NAME(block_sum)(x + at, end - at) * (T)inverse, rest, s = 0, p = 0;
+        T squares = NAME(block_squares)(x + at, end - at, c, &rest);
         if (w) {
-            _Pragma("omp simd reduction(+:squares, rest, s, p)")
+            _Pragma("omp simd reduction(+:s, p)")
             for (ptrdiff_t i = at; i < end; i++) {
-                T d = x[i] - c, v = g[i] * w[i];
-                squares += d * d;
-                rest += d;
+                T v = g[i] * w[i];
                 s += v;
-                p += v * d;
+                p += v * (x[i] - c);
             }
         } else {
-            _Pragma("omp simd reduction(+:squares, rest, s, p)")
+            _Pragma("omp simd reduction(+:s, p)")
             for (ptrdiff_t i = at; i < end; i++) {
-                T d = x[i] - c;
-                squares += d * d;
-                rest += d;
                 s += g[i];
-                p += g[i] * d;
+                p += g[i] * (x[i] - c);
             }
         }
         double shift = (double)rest * inverse;
