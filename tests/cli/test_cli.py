@@ -86,6 +86,12 @@ def test_where_and_show_print_json_too(capsys):
     assert shown["stub"] == ["def exp(input: Tensor, *, out: Tensor | None = None) -> Tensor: ..."]
 
 
+def test_list_of_kernels_counts_them_and_says_why_some_are_python(capsys):
+    _, out = run(capsys, "ops", "list", "--kernel")
+    assert "gives nested lists of Python numbers" in out.out and "aten::logsumexp" in out.out
+    assert "aten::exp " not in out.out and f"{len(registry.ops)} ops: " in out.out
+
+
 def test_list_of_one_kind(capsys):
     _, out = run(capsys, "ops", "list", "--kind", "pointwise")
     assert "aten::exp " in out.out

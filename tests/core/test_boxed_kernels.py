@@ -1,18 +1,9 @@
 """Kernels stand in C behind one caller. Those that speak Python have it as their job; the number only falls."""
 
+from tinygrad_ext.describe.speaking_python import REASONS, reason
+from tinygrad_ext.ops.record import BUILTIN
 from tinygrad_ext.registry import ops
 
-# By the kernel's name: what it takes or gives is a Python object, or memory that only the runtime knows, so there is
-# nothing for C without Python to do.
-JOB = {
-    "basic_index": "reads an index: ints, slices, None, Ellipsis, tuples of them",
-    "basic_index_backward": "reads the same index",
-    "tensor": "reads nested lists of anything that is a number",
-    "item": "gives a Python number",
-    "tolist": "gives nested lists of Python numbers",
-    "copy": "carries elements to and from the memory of plugins' devices",
-    "_to_copy": "makes its result on another device",
-}
 AT_MOST = 10  # ops: lower it when there are fewer, never raise it
 
 
@@ -21,7 +12,13 @@ def boxed():
 
 
 def test_a_kernel_that_speaks_python_has_it_as_its_job():
-    assert set(boxed().values()) == set(JOB)
+    assert set(boxed().values()) == {name for name in REASONS if "::" not in name}
+
+
+def test_a_kernel_that_is_a_function_of_python_has_a_reason():
+    own = {op.name for op in ops.values() if op.kernel_kind == "python" and op.record.owner == BUILTIN}
+    assert own == {name for name in REASONS if "::" in name}
+    assert all(reason(op) for op in ops.values() if op.kernel_kind in ("boxed", "python"))
 
 
 def test_no_op_comes_whose_kernel_speaks_python():

@@ -86,23 +86,48 @@ def test_alpha_dropout_keeps_mean_and_variance():
     assert abs(y.mean().item()) < 0.02 and abs(y.var().item() - 1) < 0.03
 
 
-@pytest.mark.parametrize("is_causal, kind", [(True, None), (False, None), (False, "bool"), (False, "float")])
-def test_attention_by_tiles_is_attention(is_causal, kind):
-    arguments = [numbers(1, 2, 300, 4), numbers(1, 2, 280, 4), numbers(1, 2, 280, 3)]
-    mask = None if kind is None else numbers(300, 280)
-    mask = mask > 0.5 if kind == "bool" else mask
-    seed = numbers(1, 2, 300, 3)
+@pytest.mark.parametrize("is_causal", [False, True])
+@pytest.mark.parametrize("kind", [None, "bool", "float"])
+@pytest.mark.parametrize("rows", [300, 20])
+def test_attention_by_tiles_is_attention(is_causal, kind, rows):
+    """300 rows go by tiles, 20 do not; both without the first row of the mask, which lets nothing be seen."""
+    arguments = [numbers(1, 2, rows, 4), numbers(1, 2, 280, 4), numbers(1, 2, 280, 3)]
+    seed, triangle = numbers(1, 2, rows, 3), tg.ones(rows, 280, dtype=tg.bool).tril()
+    if kind is not None:
+        arguments.append(numbers(rows, 280))
+        arguments[3][0] = -np.inf
     tiled, plain = ([a.clone().requires_grad_() for a in arguments] for _ in range(2))
-    got = F.scaled_dot_product_attention(*tiled, mask, is_causal=is_causal)
+    if kind == "bool":
+        tiled[3] = plain[3] = arguments[3] > 0.5
+    got = F.scaled_dot_product_attention(*tiled, is_causal=is_causal)
     scores = plain[0] @ plain[1].mT * 0.5
+    if kind is not None:
+        scores = scores.masked_fill(plain[3].logical_not(), -np.inf) if kind == "bool" else scores + plain[3]
     if is_causal:
-        scores = scores.masked_fill(tg.ones(300, 280, dtype=tg.bool).triu(1), -np.inf)
-    if mask is not None:
-        scores = scores.masked_fill(mask.logical_not(), -np.inf) if kind == "bool" else scores + mask
-    wanted = scores.softmax(-1) @ plain[2]
+        scores = scores.masked_fill(triangle.logical_not(), -np.inf)
+    seen = tg.isfinite(scores).any(-1, True).detach()
+    weights = scores.masked_fill(seen.logical_not(), 0.0).softmax(-1)
+    wanted = weights.masked_fill(seen.logical_not(), 0.0) @ plain[2]
     np.testing.assert_allclose(got.detach().numpy(), wanted.detach().numpy(), atol=1e-12)
-    for a, b in zip(tg.autograd.grad(got, tiled, seed), tg.autograd.grad(wanted, plain, seed)):
+    tiled, plain = ([t for t in given if t.requires_grad] for given in (tiled, plain))
+    for a, b in zip(tg.autograd.grad(got, tiled, seed), tg.autograd.grad(wanted, plain, seed), strict=True):
         np.testing.assert_allclose(a.numpy(), b.numpy(), atol=1e-11)
+
+
+def test_attention_adds_one_mask_for_many_heads():
+    """Its gradient, by tiles, is summed over heads and rows that share it."""
+    query, key, value = numbers(2, 3, 300, 4), numbers(2, 3, 280, 4), numbers(2, 3, 280, 3)
+    for shape in ((280,), (300, 1), (2, 1, 1, 280), (3, 300, 280)):
+        mask = numbers(*shape).requires_grad_()
+        got = F.scaled_dot_product_attention(query, key, value, mask)
+        wanted = ((query @ key.mT * 0.5) + mask).softmax(-1) @ value
+        (a,), (b,) = tg.autograd.grad(got.sin().sum(), mask), tg.autograd.grad(wanted.sin().sum(), mask)
+        np.testing.assert_allclose(a.numpy(), b.numpy(), atol=1e-11)
+
+
+def test_attention_takes_a_mask_and_a_triangle_of_four_dimensions_only():
+    with pytest.raises(RuntimeError, match="Explicit attn_mask should not be set when is_causal=True"):
+        F.scaled_dot_product_attention(*[numbers(3, 5, 4)] * 3, numbers(5, 5), is_causal=True)
 
 
 @pytest.mark.parametrize("factor", [float("inf"), float("-inf"), float("nan"), (2.0, float("inf"))])
@@ -153,3 +178,31 @@ def test_grid_sample_refuses_what_does_not_fit():
     ):
         with pytest.raises(RuntimeError, match=message):
             F.grid_sample(image, grid, mode, align_corners=False)
+
+
+def test_lanczos_is_scipys_window_where_the_image_shrinks_and_needs_antialias():
+    """Each place is a mean of the elements within three steps, by sinc(t) sinc(t / 3)."""
+    image = numbers(1, 1, 9, 8)
+    got = F.interpolate(image, (4, 8), mode="lanczos", antialias=True)
+    step, at = 9 / 4, np.arange(9)
+    for row in range(4):
+        center = (row + 0.5) * step
+        t = (at + 0.5 - center) / step
+        weight = np.where(abs(t) < 3, np.sinc(t) * np.sinc(t / 3), 0)
+        weight[at < int(center - 3 * step + 0.5)] = 0
+        wanted = weight / weight.sum() @ image[0, 0].numpy()
+        np.testing.assert_allclose(got[0, 0, row].numpy(), wanted, atol=1e-12)
+    with pytest.raises(ValueError, match="requires antialias=True"):
+        F.interpolate(image, (4, 8), mode="lanczos")
+    with pytest.raises(ValueError, match="does not support align_corners=True"):
+        F.interpolate(image, (4, 8), mode="lanczos", antialias=True, align_corners=True)
+
+
+def test_as_strided_moves_the_window_of_the_tensor_itself():
+    x = tg.arange(12.0)
+    assert x.as_strided_((3, 2), (2, 3), 1) is x
+    assert (x.shape, x.stride(), x.storage_offset()) == ((3, 2), (2, 3), 1)
+    leaf = tg.arange(6.0).requires_grad_()
+    moved = leaf * 2
+    tg.as_strided_(moved, (2, 2), (1, 2), 1).sum().backward()
+    assert leaf.grad.tolist() == [0, 2, 2, 2, 2, 0]

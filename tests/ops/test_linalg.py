@@ -174,3 +174,28 @@ def test_gradients_through_hermitian_matrices_are_hermitian_again(uplo):
     (second,) = tg.autograd.grad(first, A, seed)
     for grad in (first.detach(), second):
         tg.testing.assert_close(grad, grad.mH)
+
+
+@pytest.mark.parametrize("p", [None, "fro", "nuc", 1, -1, 2, -2, float("inf"), -float("inf")])
+def test_cond_of_matrices_without_elements_is_zero(p):
+    assert tg.linalg.cond(tg.zeros(2, 0, 0), p).tolist() == [0, 0]
+    assert tg.linalg.cond(tg.zeros(0, 0, dtype=tg.complex64), p).dtype == tg.float32
+
+
+@pytest.mark.parametrize("x, N", [(tg.zeros(1), None), (tg.zeros(()), None), (tg.zeros(3), 1), (tg.zeros(2, 0), None)])
+def test_vander_of_linalg_wants_two_powers(x, N):
+    with pytest.raises(RuntimeError, match="N must be greater than 1"):
+        tg.linalg.vander(x, N=N)
+
+
+def test_solve_ex_says_its_info_of_the_matrices_that_were_given():
+    A, B = tg.eye(3).repeat(2, 1, 1, 1), tg.ones(4, 3, 2)
+    A[1] = 0
+    solution, info = tg.linalg.solve_ex(A, B)
+    assert solution.shape == (2, 4, 3, 2) and info.tolist() == [[0], [1]]
+    assert tg.linalg.solve_ex(A, tg.ones(0, 3, 2)).info.shape == (2, 1)
+
+
+def test_inverse_of_a_factor_wants_a_matrix():
+    with pytest.raises(RuntimeError, match="cholesky_inverse: The input tensor A must have at least 2 dimensions"):
+        tg.cholesky_inverse(tg.ones(()))

@@ -236,3 +236,14 @@ def test_mean_squared_error_of_two_dtypes_has_one_dtype_on_every_device(one, two
         except NotImplementedError:  # no loop for half numbers alone
             continue
         assert tg.nn.functional.mse_loss(*on_meta, reduction=reduction).dtype == real.dtype
+
+
+def test_huber_loss_with_weights_is_the_mean_over_all_elements():
+    x, y, w = tg.tensor([0.5, 3.0]), tg.zeros(2), tg.tensor([2.0, 4.0])
+    assert F.huber_loss(x, y, weight=w).item() == (2 * 0.125 + 4 * 2.5) / 2
+    assert F.huber_loss(x, y, "sum", weight=w).item() == 2 * 0.125 + 4 * 2.5
+
+
+def test_cross_entropy_of_no_classes():
+    loss = F.cross_entropy(tg.zeros(3, 0), tg.zeros(3, 0), label_smoothing=0.1, reduction="none")
+    assert loss.tolist() == [0, 0, 0]

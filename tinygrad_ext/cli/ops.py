@@ -16,10 +16,11 @@ def ops():
 
 @ops.command("list")
 @click.option("--kind", type=click.Choice(KINDS), help="Only ops of one kind of kernel.")
+@click.option("--kernel", is_flag=True, help="Only how many there are of each kind, and why some kernels are Python.")
 @click.option("--jvp", is_flag=True, help="How the tangents of forward mode are found, in place of the kernel.")
 @click.option("--batch", is_flag=True, help="How they go through vmap, in place of the kernel; loop: sample by sample.")
 @as_json
-def list_ops(kind, jvp, batch, as_json):
+def list_ops(kind, kernel, jvp, batch, as_json):
     """All ops with the kind of their kernel, then how many there are of each. Loads every plugin."""
     from tinygrad_ext.describe import op_facts  # lazy: for this command only
 
@@ -27,6 +28,8 @@ def list_ops(kind, jvp, batch, as_json):
     found = [o for o in registry.ops.values() if kind in (None, o.kernel_kind)]
     if as_json:
         return dump([op_facts.facts(o) for o in found])
+    if kernel:
+        return by_kernel(found)
     if jvp:
         from tinygrad_ext.func import tangents  # lazy: for this command only
 
@@ -41,10 +44,26 @@ def list_ops(kind, jvp, batch, as_json):
         for o, library in zip(found, libraries)
     ]
     table(("op", "kernel", "family", "owner"), rows)
-    counts = {kind: sum(o.kernel_kind == kind for o in found) for kind in KINDS}
-    kinds = ", ".join(f"{n} {kind}" for kind, n in counts.items() if n)
     print()
-    note(f"{len(rows)} ops: {kinds}; {sum(map(bool, libraries))} call NumPy or SciPy")
+    note(f"{counted(found)}; {sum(map(bool, libraries))} call NumPy or SciPy")
+
+
+def counted(found):
+    """How many ops, and how many of each kind of kernel."""
+    counts = {kind: sum(o.kernel_kind == kind for o in found) for kind in KINDS}
+    return f"{len(found)} ops: " + ", ".join(f"{n} {kind}" for kind, n in counts.items() if n)
+
+
+def by_kernel(found):
+    """The ops whose kernels are Python, with the reason, and how many there are of each kind."""
+    from tinygrad_ext.describe import op_facts, speaking_python  # lazy: for this command only
+
+    named = [(o, speaking_python.reason(o)) for o in found if o.kernel_kind in ("boxed", "python")]
+    table(
+        ("op", "kernel", "why", "owner"), [(o.name, o.kernel_kind, why or "", op_facts.owner(o)) for o, why in named]
+    )
+    print()
+    note(counted(found))
 
 
 def by_rule(found, column, kind_of):

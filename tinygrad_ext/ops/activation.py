@@ -72,7 +72,7 @@ op(
     scalar={"int float": "x <= threshold ? value : x"},
     promote="cast",
     grad={"self": "threshold_backward(grad, self, threshold)"},
-    variants="function inplace function_",
+    variants="function inplace function_ out",
     where=". nn.functional",
     samples=lambda make: [Sample(make(3, 4), 1, -2)],
     reference=lambda x, t, v: _np().where(x <= t, _np().asarray(v).astype(x.dtype), x),

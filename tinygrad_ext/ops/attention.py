@@ -1,6 +1,7 @@
 """Attention: weighted means of values, by the likeness of queries and keys."""
 
 import tinygrad_ext as tg
+from tinygrad_ext.ops.attention_tiles import weights_of
 from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.halves import rounded_once
 from tinygrad_ext.ops.record import op
@@ -19,8 +20,11 @@ def _attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable
                 "Expected query, key, and value to have the same dtype, but got query.dtype: "
                 f"{query.dtype} key.dtype: {key.dtype} and value.dtype: {value.dtype} instead."
             )
-    if is_causal and attn_mask is not None:
-        raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
+    if is_causal and attn_mask is not None and (query.dim() != 4 or dropout_p):
+        raise RuntimeError(
+            "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True, but for tensors of "
+            f"four dimensions without dropout: query has {query.dim()}; put the triangle into the mask"
+        )
     if not 0 <= dropout_p <= 1:
         raise RuntimeError(f"scaled_dot_product_attention: dropout_p must be in [0, 1], got {dropout_p}")
     if enable_gqa:
@@ -32,23 +36,13 @@ def _attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable
             f"{attn_mask.dtype} and  query.dtype: {query.dtype} instead."
         )
     long = query.shape[-2] * key.shape[-2] > _LONG and query.dtype in (tg.float32, tg.float64)
-    if long and not dropout_p and (attn_mask is None or not attn_mask.requires_grad):
+    if long and not dropout_p:
         return fused._attention_tiles(query, key, value, attn_mask, is_causal, scale)
-    scores = (query * scale) @ key.transpose(-2, -1)
-    if is_causal:
-        rows, columns = scores.shape[-2], scores.shape[-1]
-        attn_mask = tg.ones(rows, columns, dtype=tg.bool, device=query.device).tril()
-    if attn_mask is None:
-        weights = scores.softmax(-1)
-    elif attn_mask.dtype == tg.bool:
-        weights = scores.masked_fill(attn_mask.logical_not(), float("-inf")).softmax(-1)
-        if not is_causal:  # a query that may look at nothing gives zeros
-            weights = fused.where(attn_mask.any(-1, True), weights, 0)
-    else:
-        weights = (scores + attn_mask).softmax(-1)
+    weights, blind = weights_of((query * scale) @ key.transpose(-2, -1), attn_mask, is_causal)
     if dropout_p:
         weights = fused.dropout(weights, dropout_p, True)
-    return weights @ value
+    result = weights @ value
+    return result if blind is None else result.masked_fill(blind, 0)
 
 
 def _repeated(query, t, name):
@@ -111,5 +105,6 @@ op(
     ],
     doc="softmax(query key^T scale + mask) value: query (*, L, E), key (*, S, E), value (*, S, V) give (*, L, V) "
     "(Vaswani et al. 2017). scale is 1/sqrt(E) unless given; a mask of bools says which keys count, one of numbers is "
-    "added; is_causal lets query i look at keys up to i; with enable_gqa several heads of queries share one of keys.",
+    "added; is_causal lets query i look at keys up to i; a query that may look at none gives zeros; with enable_gqa several "
+    "heads of queries share one of keys.",
 )

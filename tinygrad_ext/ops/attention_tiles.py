@@ -29,80 +29,105 @@ def _tiles(rows, columns, is_causal):
         yield first, last, min(last, columns) if is_causal else columns
 
 
-def _mask_of(attn_mask, batch, head, first, last):
-    """The rows of a mask for one head, without its being repeated for all."""
+def _matrices(attn_mask, batch):
+    """A mask with a matrix for each head, without its being repeated in memory."""
     if attn_mask is None:
+        return None
+    rows, columns = (1, 1, *attn_mask.shape)[-2:]
+    return attn_mask.expand(*batch, rows, columns)
+
+
+def _mask_of(masks, batch, head, first, last, keys):
+    """The part of a mask for some rows of one head."""
+    if masks is None:
         return None
     place = []
     for size in reversed(batch):
         place.append(head % size)
         head //= size
-    return attn_mask[(*place[::-1], slice(first, last))]
+    mask = masks[(*place[::-1],)]
+    mask = mask[first:last] if mask.shape[0] > 1 else mask
+    return mask[:, :keys] if mask.shape[1] > 1 else mask
 
 
-def _weights(query, key, mask, first, is_causal, scale):
-    scores = (query * scale) @ key.transpose(-2, -1)
-    if is_causal and key.shape[-2] > first:
-        part = scores.narrow(-1, first, key.shape[-2] - first)
-        hidden = tg.ones(part.shape[-2:], dtype=tg.bool, device=query.device).triu(1)
-        part.masked_fill_(hidden, -float("inf"))
+def weights_of(scores, mask, is_causal, first=0):
+    """(softmax of scores whose rows are those from `first` on, the rows that may look at nothing or None).
+
+    The result of such rows is zero, and so must their gradients be: their weights are finite and meet no gradient."""
+    if is_causal:
+        seen = tg.ones(scores.shape[-2:], dtype=tg.bool, device=scores.device).tril(first)
+        if mask is None:
+            return scores.masked_fill(seen.logical_not(), -float("inf")).softmax(-1), None
+        mask = mask & seen if mask.dtype == tg.bool else mask.masked_fill(seen.logical_not(), -float("inf"))
     if mask is None:
-        return scores.softmax(-1)
-    if mask.dtype != tg.bool:
-        return (scores + mask).softmax(-1)
-    weights = scores.masked_fill(mask.logical_not(), -float("inf")).softmax(-1)
-    return fused.where(mask.any(-1, True), weights, 0.0)
+        return scores.softmax(-1), None
+    if mask.dtype == tg.bool:
+        weights = scores.masked_fill(mask.logical_not(), -float("inf")).softmax(-1)
+        return fused.where(mask.any(-1, True), weights, 0.0), None
+    blind = mask.isneginf().all(-1, True)
+    return (scores + mask.masked_fill(blind, 0)).softmax(-1), blind
 
 
 def _forward(query, key, value, attn_mask, is_causal, scale):
     batch, (q, k, v) = _heads(query, key, value)
     rows, columns = q.shape[1], k.shape[1]
-    attn_mask = None if attn_mask is None else attn_mask.expand(*batch, rows, columns)
+    masks = _matrices(attn_mask, batch)
     found = []
     for head in range(q.shape[0]):
         for first, last, keys in _tiles(rows, columns, is_causal):
-            mask = _mask_of(attn_mask, batch, head, first, last)
-            weights = _weights(q[head, first:last], k[head, :keys], mask, first, is_causal, scale)
-            found.append(weights @ v[head, :keys])
+            mask = _mask_of(masks, batch, head, first, last, keys)
+            scores = (q[head, first:last] * scale) @ k[head, :keys].transpose(0, 1)
+            weights, blind = weights_of(scores, mask, is_causal, first)
+            result = weights @ v[head, :keys]
+            found.append(result if blind is None else result.masked_fill(blind, 0))
     if not found:
         return query.new_zeros(*batch, rows, v.shape[2])
     return tg.cat(found).reshape(*batch, rows, v.shape[2])
 
 
-def _backward(grad, query, key, value, attn_mask, is_causal, scale):
+def _backward(grad, query, key, value, attn_mask, is_causal, scale, needs):
     batch, (q, k, v, g) = _heads(query, key, value, grad)
     rows, columns = q.shape[1], k.shape[1]
-    attn_mask = None if attn_mask is None else attn_mask.expand(*batch, rows, columns)
+    masks = _matrices(attn_mask, batch)
     of_q, of_k, of_v = [], [], []
+    of_mask = tg.zeros_like(attn_mask) if needs[3] else None
+    of_masks = _matrices(of_mask, batch)
     for head in range(q.shape[0]):
         more_k, more_v = tg.zeros_like(k[head]), tg.zeros_like(v[head])
         for first, last, keys in _tiles(rows, columns, is_causal):
-            mask = _mask_of(attn_mask, batch, head, first, last)
+            mask = _mask_of(masks, batch, head, first, last, keys)
             part, into, from_ = q[head, first:last], k[head, :keys], v[head, :keys]
-            weights = _weights(part, into, mask, first, is_causal, scale)
+            weights, blind = weights_of((part * scale) @ into.transpose(0, 1), mask, is_causal, first)
             seen = g[head, first:last]
-            slopes = fused._softmax_backward_data(seen @ from_.transpose(0, 1), weights, -1, weights.dtype) * scale
+            seen = seen if blind is None else seen.masked_fill(blind, 0)
+            slopes = fused._softmax_backward_data(seen @ from_.transpose(0, 1), weights, -1, weights.dtype)
+            if needs[3]:
+                target = _mask_of(of_masks, batch, head, first, last, keys)
+                target.add_(slopes.sum_to_size(target.shape))
+            slopes = slopes * scale
             of_q.append(slopes @ into)
             more_k.narrow(0, 0, keys).add_(slopes.transpose(0, 1) @ part)
             more_v.narrow(0, 0, keys).add_(weights.transpose(0, 1) @ seen)
         of_k.append(more_k)
         of_v.append(more_v)
     if not of_k:
-        return query * 0, key * 0, value * 0
+        return query * 0, key * 0, value * 0, of_mask
     whole = [tg.cat(of_q), tg.stack(of_k), tg.stack(of_v)]
-    return tuple([w.reshape(*batch, *t.shape[-2:]).sum_to_size(t.shape) for w, t in zip(whole, (query, key, value))])
+    whole = [w.reshape(*batch, *t.shape[-2:]).sum_to_size(t.shape) for w, t in zip(whole, (query, key, value))]
+    return *whole, of_mask
 
 
 def _samples(make):
     yield Sample(make(2, 20, 3), make(2, 18, 3), make(2, 18, 2), None, True, 0.5)
     yield Sample(make(1, 2, 5, 3), make(1, 1, 4, 3), make(1, 2, 4, 2), make.of([[True] * 4] * 5), False, 0.7)
+    yield Sample(make(2, 5, 3), make(2, 5, 3), make(2, 5, 2), make(5, 5), True, 0.7)
 
 
 op(
     "aten::_attention_tiles(Tensor query, Tensor key, Tensor value, Tensor? attn_mask, bool is_causal, "
     "float scale) -> Tensor",
     compose=_forward,
-    grad={"query, key, value": _backward, "attn_mask": "none"},
+    grad={"query, key, value, attn_mask": _backward},
     variants="function",
     where="_fused",
     types="float",

@@ -95,6 +95,18 @@ for _name, _arguments, _view, _samples in (
         lambda x, *args: x.unfold(*args),
         lambda make: [Sample(make(5, 2), 0, 3, 1)],
     ),
+    (
+        "view_as_complex_copy",
+        "Tensor self",
+        lambda x: tg.view_as_complex(x),
+        lambda make: [Sample(make(3, 2))],
+    ),
+    (
+        "view_as_real_copy",
+        "Tensor self",
+        lambda x: tg.view_as_real(x),
+        lambda make: [Sample(make(3, 2))],
+    ),
     ("unsqueeze_copy", "Tensor self, int dim", lambda x, dim: x.unsqueeze(dim), lambda make: [Sample(make(2, 3), 1)]),
     (
         "view_copy",
@@ -113,7 +125,7 @@ for _name, _arguments, _view, _samples in (
     op(
         f"aten::{_name}({_arguments}) -> Tensor{'[]' if _several else ''}",
         compose=_copied(_view),
-        types=_ALL,
+        types={"view_as_complex_copy": "float", "view_as_real_copy": "complex"}.get(_name, _ALL),
         variants="function out",
         tags="exact",
         samples=_samples,

@@ -39,7 +39,7 @@ def soft_cross_entropy(self, target, weight, ignore_index, reduction, label_smoo
 
 def _probabilities(logp, target, along, dim, reduction, label_smoothing):
     classes = logp.shape[dim]
-    if label_smoothing:
+    if label_smoothing and classes:
         target = target * (1 - label_smoothing) + label_smoothing / classes
     loss = logp * target if along is None else logp * target * along
     if reduction == "none":

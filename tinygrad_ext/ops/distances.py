@@ -188,6 +188,8 @@ def _pdist(self, p):
         raise RuntimeError(f"pdist only supports 2D tensors, got: {self.dim()}D")
     if not self.dtype.is_floating_point:
         raise RuntimeError(f"pdist only supports floating-point dtypes, got: {self.dtype}; convert with .float()")
+    if p < 0:
+        raise RuntimeError(f"pdist only supports non-negative p values: got {p}")
     rows, columns = tg.triu_indices(self.shape[0], self.shape[0], 1)
     if p in (1, 2, float("inf")):
         return _between(self, self, p)[rows, columns]

@@ -245,9 +245,14 @@ op(
     doc="X of A X = self for the A whose Cholesky factor is input2.",
 )
 
+def _cholesky_inverse(self, upper):
+    check_matrix(self, "cholesky_inverse", square=True)
+    return _cholesky_solve(identity(self), self, upper)
+
+
 op(
     "aten::cholesky_inverse(Tensor self, bool upper=False) -> Tensor",
-    compose=lambda self, upper: _cholesky_solve(identity(self), self, upper),
+    compose=_cholesky_inverse,
     types=TYPES,
     variants="function method out",
     valid=lambda L, upper=False: (L.triu() if upper else L.tril(), upper),

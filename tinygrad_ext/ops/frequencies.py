@@ -42,8 +42,8 @@ for _name, _back in (("fftshift", False), ("ifftshift", True)):
 
 
 def _frequencies(n, d, real, dtype, device, requires_grad):
-    if n < 1:
-        raise RuntimeError(f"Invalid number of data points ({n}) specified: at least one is needed")
+    if n < 0:
+        raise RuntimeError(f"Invalid number of data points ({n}) specified: none or some are wanted")
     dtype = tg.get_default_dtype() if dtype is None else dtype
     if not (dtype.is_floating_point or dtype.is_complex):
         raise RuntimeError(f"fftfreq: expected a floating point or complex dtype, got {dtype}")
@@ -66,7 +66,7 @@ for _name, _real in (("fftfreq", False), ("rfftfreq", True)):
         variants="function",
         samples=lambda make: [Sample(5), Sample(6, 0.5), Sample(1, d=2.0)],
         reference=lambda n, d=1.0, name=_name: getattr(__import__("numpy").fft, name)(n, d),
-        errors=[(lambda name=_name: functions[f"fft.{name}"](0), RuntimeError, "Invalid number of data points (0)")],
+        errors=[(lambda name=_name: functions[f"fft.{name}"](-1), RuntimeError, "Invalid number of data points (-1)")],
         doc="The frequencies of the numbers that "
         + ("rfft" if _real else "fft")
         + " gives of n points, d apart, in cycles for each unit of d.",

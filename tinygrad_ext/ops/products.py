@@ -290,9 +290,16 @@ op(
     doc="Powers of a vector's elements as columns, the highest first, or the lowest if increasing.",
 )
 
+def _linalg_vander(x, N):
+    n = N if N is not None else x.shape[-1] if x.dim() else 1
+    if n <= 1:
+        raise RuntimeError(f"N must be greater than 1: linalg.vander of {list(x.shape)} got {n} powers")
+    return _vander(x, n, True)
+
+
 op(
     "aten::vander.linalg(Tensor x, *, int? N=None) -> Tensor",
-    compose=lambda x, N: _vander(x, x.shape[-1] if N is None else N, True),
+    compose=_linalg_vander,
     variants="function",
     where="linalg",
     types="float",

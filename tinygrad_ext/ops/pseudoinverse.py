@@ -264,10 +264,10 @@ op(
 def _cond(self, p=None):
     title = "linalg.cond"
     check_matrix(self, title)
+    if 0 in self.shape:
+        return self.new_zeros(self.shape[:-2], dtype=self.dtype.to_real())
     if p is None or (not isinstance(p, str) and abs(p) == 2):
         values = fused._svd(self, False, False)[1]
-        if not values.shape[-1]:
-            return values.sum(-1)
         most, least = values.narrow(-1, 0, 1), values.narrow(-1, values.shape[-1] - 1, 1)
         return (least / most if p == -2 else most / least).squeeze(-1)
     check_matrix(self, title, square=True)

@@ -11,6 +11,7 @@ from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
 
 _RANK = {"nearest": None, "nearest-exact": None, "area": None, "linear": 3, "bilinear": 4, "bicubic": 4, "trilinear": 5}
+_RANK["lanczos"] = 4
 
 
 # ---- along one dimension -------------------------------------------------------------------------------------------
@@ -52,7 +53,8 @@ def _cubic(x, dim, out, factor, align):
 
 
 def _smooth(reach, x, dim, out, factor, align):
-    """A triangle (reach 1) or Keys's cubic with -1/2 (reach 2), as wide as the step where the image shrinks."""
+    """A triangle (reach 1), Keys's cubic with -1/2 (2) or Lanczos's window of sinc (3), as wide as the step where the image
+    shrinks."""
     size = x.shape[dim]
     step = _step(size, out, factor, align)
     width = max(step, 1.0)
@@ -64,6 +66,8 @@ def _smooth(reach, x, dim, out, factor, align):
     t = ((j - center + 0.5) / width).abs()
     if reach == 1:
         weight = (1 - t).clamp_min(0)
+    elif reach == 3:
+        weight = fused.where(t < 3, t.sinc() * (t / 3).sinc(), 0.0)
     else:
         a = -0.5
         near, far = ((a + 2) * t - (a + 3)) * t * t + 1, (((t - 5) * t + 8) * t - 4) * a
@@ -84,6 +88,7 @@ def _bytes(x, dim, out, factor, align, line):
 
 _PLAIN = {"linear": _linear, "bilinear": _linear, "trilinear": _linear, "bicubic": _cubic}
 _SMOOTH = {"bilinear": functools.partial(_smooth, 1), "bicubic": functools.partial(_smooth, 2)}
+_SMOOTH["lanczos"] = functools.partial(_smooth, 3)
 
 
 def _np_resample(x, dim, out, factor, mode, align):
@@ -198,9 +203,14 @@ def _interpolate(input, size, scale_factor, mode, align_corners, recompute_scale
             f"Got {input.dim()}D input, but {mode} mode needs {_RANK[mode] or '3D, 4D or 5'}D input: batch, "
             f"channels, sizes"
         )
-    if antialias and mode not in ("bilinear", "bicubic"):
+    if antialias and mode not in _SMOOTH:
         raise ValueError(
-            "Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D tensor as input"
+            "Anti-alias option is restricted to bilinear, bicubic, and lanczos modes and requires a 4-D tensor as input"
+        )
+    if mode == "lanczos" and (align_corners or not antialias):
+        raise ValueError(
+            f"Lanczos mode {'does not support align_corners=True' if align_corners else 'requires antialias=True'}: its "
+            "window is as wide as the step between the centers of elements"
         )
     sizes, factors = _output(input, size, scale_factor, recompute_scale_factor)
     _check_sizes(input, sizes)
@@ -245,6 +255,7 @@ def _samples(make):
     yield Sample(make(1, 1, 4, 5), (3, 7), mode="bicubic", align_corners=False)
     yield Sample(make(1, 1, 7, 6), (3, 4), mode="bilinear", antialias=True)
     yield Sample(make(1, 1, 7, 6), (9, 4), mode="bicubic", antialias=True)
+    yield Sample(make(1, 1, 7, 6), (9, 4), mode="lanczos", antialias=True)
     yield Sample(make(1, 2, 5), scale_factor=1.7, mode="linear")
     yield Sample(make(1, 1, 2, 3, 2), 3, mode="trilinear")
     yield Sample(make(1, 1, 5, 4), (2, 3), mode="area")
@@ -281,10 +292,8 @@ op(
         ),
     ],
     doc="Images (N, C, ...) of another size, or scale_factor times the size, by the nearest element, by "
-    "linear or cubic sums, "
-    "or by means of areas; align_corners makes the outer elements keep their places, antialias widens the "
-    "sums where the "
-    "image shrinks.",
+    "linear or cubic sums, or by means of areas; align_corners makes the outer elements keep their places, antialias "
+    "widens the sums where the image shrinks; lanczos is six elements wide and needs antialias.",
 )
 
 op(
@@ -316,37 +325,40 @@ for _name, _mode, _align in (("upsample_nearest", "nearest", None), ("upsample_b
 
 
 @rounded_once
-def _smooth(self, output_size, align_corners, scales_h, scales_w):
+def _to_sizes(self, output_size, align_corners, scales_h, scales_w, mode):
     """The sizes come from one argument, how far apart the places lie from another: they need not fit."""
+    title = f"_upsample_{mode}2d_aa"
     if self.dim() != 4:
-        raise RuntimeError(f"_upsample_bilinear2d_aa: Expected 4D images (N, C, H, W), got {list(self.shape)}")
+        raise RuntimeError(f"{title}: Expected 4D images (N, C, H, W), got {list(self.shape)}")
     if len(output_size) != 2:
         raise RuntimeError(f"It is expected output_size equals to 2, but got size {len(output_size)}: height and width")
     _check_sizes(self, output_size)
     scales = [scale if scale is not None and scale > 0 else None for scale in (scales_h, scales_w)]  # else by the sizes
     if float("inf") in scales:
-        raise RuntimeError(f"_upsample_bilinear2d_aa: scales_h={scales_h} and scales_w={scales_w} have to be finite")
-    return _resized(self, output_size, scales, "bilinear", align_corners, True)
+        raise RuntimeError(f"{title}: scales_h={scales_h} and scales_w={scales_w} have to be finite")
+    return _resized(self, output_size, scales, mode, align_corners, True)
 
 
-op(
-    "aten::_upsample_bilinear2d_aa(Tensor self, int[2] output_size, bool align_corners, float? scales_h=None, "
-    "float? scales_w=None) -> Tensor",
-    compose=_smooth,
-    types="float",
-    variants="function",
-    where="_fused",
-    samples=lambda make: [Sample(make(1, 1, 4, 5), (2, 3), False)],
-    doc="nn.functional.interpolate of images, bilinear and with antialias, to a size.",
-)
-
-op(
-    "aten::_upsample_bilinear2d_aa.vec(Tensor input, int[]? output_size, bool align_corners, float[]? scale_factors)"
-    " -> Tensor",
-    compose=lambda input, size, align, scales: _interpolate(input, size, scales, "bilinear", align, None, True),
-    types="float",
-    variants="function",
-    where="_fused",
-    samples=lambda make: [Sample(make(1, 1, 4, 5), (2, 3), False, None)],
-    doc="nn.functional.interpolate of images, bilinear and with antialias.",
-)
+for _mode in ("bilinear", "bicubic", "lanczos"):
+    op(
+        f"aten::_upsample_{_mode}2d_aa(Tensor self, int[2] output_size, bool align_corners, float? scales_h=None, "
+        "float? scales_w=None) -> Tensor",
+        compose=lambda *arguments, mode=_mode: _to_sizes(*arguments, mode),
+        types="float",
+        variants="function",
+        where="_fused",
+        samples=lambda make: [Sample(make(1, 1, 4, 5), (2, 3), False)],
+        doc=f"nn.functional.interpolate of images, {_mode} and with antialias, to a size.",
+    )
+    op(
+        f"aten::_upsample_{_mode}2d_aa.vec(Tensor input, int[]? output_size, bool align_corners, float[]? "
+        "scale_factors) -> Tensor",
+        compose=lambda input, size, align, scales, mode=_mode: _interpolate(
+            input, size, scales, mode, align, None, True
+        ),
+        types="float",
+        variants="function",
+        where="_fused",
+        samples=lambda make: [Sample(make(1, 1, 4, 5), (2, 3), False, None)],
+        doc=f"nn.functional.interpolate of images, {_mode} and with antialias.",
+    )

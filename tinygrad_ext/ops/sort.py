@@ -96,6 +96,8 @@ op(
     "aten::argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor",
     compose=lambda self, stable, dim, descending: self.detach().sort(dim, descending)[1],
     types=_TYPES,
+    variants="function method out",
+    tags="exact",
     samples=lambda make: [Sample(x, stable=True, dim=d) for x, d in _rows(make)],
     reference=lambda self, *, stable=True, dim=-1, descending=False: _reference_sort(self, dim, descending)[1],
     doc="argsort, with the wish for stability spoken out.",

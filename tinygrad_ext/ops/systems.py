@@ -41,9 +41,22 @@ def _solve_matrices(A, B, check_errors, title):
         X, _, _, info = fused._solve(A, columns.reshape((B.shape[-2], -1)), check_errors, title)
         return X.reshape(columns.shape).movedim(0, -2), info
     batch = broadcast_sizes(A.shape[:-2], B.shape[:-2])
-    A = A if tuple(A.shape[:-2]) == tuple(batch) else A.expand((*batch, *A.shape[-2:]))
-    found = fused._solve(A, B, check_errors, title)
-    return found[0], found[3]
+    if tuple(A.shape[:-2]) == tuple(batch):
+        found = fused._solve(A, B, check_errors, title)
+        return found[0], found[3]
+    found = fused._solve(A.expand((*batch, *A.shape[-2:])), B, check_errors, title)
+    return found[0], _of_each(found[3], A.shape[:-2])
+
+
+def _of_each(info, batch):
+    """What info says of the matrices that were given, not of their repetitions."""
+    if info.numel() == 0:
+        return info.new_zeros(batch)
+    for _ in range(info.dim() - len(batch)):
+        info = info.select(0, 0)
+    for dim, size in enumerate(batch):
+        info = info.narrow(dim, 0, size)
+    return info
 
 
 def _check(A, B, left, title):

@@ -260,6 +260,7 @@ op(
     batch=batching.as_strided,
     kernel="as_strided",
     view=True,
+    variants="function method inplace function_",
     types=_ALL,
     grad={
         "self": lambda grad, self_geometry, stride, storage_offset: _put_windows_back(
