@@ -374,11 +374,14 @@ def argsort(input: Tensor, dim: _int = -1, descending: _bool = False) -> Tensor:
     """Where the elements of each sorted row stood (int64)."""
     ...
 @_overload
-def argsort(input: Tensor, *, stable: _bool, dim: _int = -1, descending: _bool = False) -> Tensor: ...
+def argsort(input: Tensor, *, stable: _bool, dim: _int = -1, descending: _bool = False, out: Tensor | None = None) -> Tensor: ...
 def argwhere(input: Tensor) -> Tensor:
     """Indices of the elements that are not zero, one row each."""
     ...
 def as_strided(input: Tensor, size: _Sequence[_int], stride: _Sequence[_int], storage_offset: _int | None = None) -> Tensor:
+    """A window on the storage with any sizes and strides (in elements) inside it."""
+    ...
+def as_strided_(input: Tensor, size: _Sequence[_int], stride: _Sequence[_int], storage_offset: _int | None = None) -> Tensor:
     """A window on the storage with any sizes and strides (in elements) inside it."""
     ...
 def as_strided_copy(input: Tensor, size: _Sequence[_int], stride: _Sequence[_int], storage_offset: _int | None = None, *, out: Tensor | None = None) -> Tensor:
@@ -2054,7 +2057,7 @@ def tensordot(a: Tensor, b: Tensor, dims: _Any = 2, *, out: Tensor | None = None
     """Sum over pairs of dimensions: the last `dims` of a with the first of b, or those in two lists."""
     ...
 from tinygrad_ext import testing as testing
-def threshold(input: Tensor, threshold: _Scalar | Tensor, value: _Scalar | Tensor) -> Tensor:
+def threshold(input: Tensor, threshold: _Scalar | Tensor, value: _Scalar | Tensor, *, out: Tensor | None = None) -> Tensor:
     """Elements above the threshold; `value` in place of the others."""
     ...
 def threshold_(input: Tensor, threshold: _Scalar | Tensor, value: _Scalar | Tensor) -> Tensor:
@@ -2182,8 +2185,14 @@ def vdot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
 def view_as_complex(input: Tensor) -> Tensor:
     """Pairs of real numbers, in a last dimension of size 2, as complex ones over the same memory."""
     ...
+def view_as_complex_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """What view_as_complex gives, in memory of its own."""
+    ...
 def view_as_real(input: Tensor) -> Tensor:
     """Complex numbers as pairs of real ones, in a last dimension of size 2, over the same memory."""
+    ...
+def view_as_real_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """What view_as_real gives, in memory of its own."""
     ...
 @_overload
 def view_copy(input: Tensor, size: _Sequence[_int], *, out: Tensor | None = None) -> Tensor:

@@ -1,5 +1,6 @@
-"""Why the kernel of an op is no C: by the name of the kernel that speaks Python, or of the op whose kernel is a function."""
+"""Why the kernel of an op is no C: by the name of one that speaks Python, or of an op whose kernel is a function."""
 
+_DRAW = "one step of three ops, drawing, scaling and adding, so that nothing but the results is kept"
 REASONS = {
     "basic_index": "reads an index: ints, slices, None, Ellipsis, tuples of them",
     "basic_index_backward": "reads the same index",
@@ -8,10 +9,10 @@ REASONS = {
     "tolist": "gives nested lists of Python numbers",
     "copy": "carries elements to and from the memory of plugins' devices",
     "_to_copy": "makes its result on another device",
-    "aten::normal.Tensor_float": "one step of three ops, drawing, scaling and adding; a step of its own keeps the draw apart",
-    "aten::normal.float_Tensor": "one step of three ops, drawing, scaling and adding; a step of its own keeps the draw apart",
-    "aten::normal.Tensor_Tensor": "one step of three ops, drawing, scaling and adding; a step of its own keeps the draw apart",
-    "aten::logsumexp": "one step of ops, whose derivative, a softmax, is shorter than theirs and finite where theirs is not",
+    "aten::normal.Tensor_float": _DRAW,
+    "aten::normal.float_Tensor": _DRAW,
+    "aten::normal.Tensor_Tensor": _DRAW,
+    "aten::logsumexp": "one step of ops, whose derivative, a softmax, is finite where theirs is not",
     "aten::_pinv": "one step of a decomposition and products, whose derivative does not go through singular vectors",
 }
 

@@ -246,7 +246,7 @@ def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var
     """batch_norm of each example by itself."""
     ...
 def interpolate(input: Tensor, size: _Any = None, scale_factor: _Any = None, mode: _b.str = 'nearest', align_corners: _bool | None = None, recompute_scale_factor: _bool | None = None, antialias: _bool = False) -> Tensor:
-    """Images (N, C, ...) of another size, or scale_factor times the size, by the nearest element, by linear or cubic sums, or by means of areas; align_corners makes the outer elements keep their places, antialias widens the sums where the image shrinks."""
+    """Images (N, C, ...) of another size, or scale_factor times the size, by the nearest element, by linear or cubic sums, or by means of areas; align_corners makes the outer elements keep their places, antialias widens the sums where the image shrinks; lanczos is six elements wide and needs antialias."""
     ...
 def kl_div(input: Tensor, target: Tensor, size_average: _bool | None = None, reduce: _bool | None = None, reduction: _b.str = 'mean', log_target: _bool = False) -> Tensor:
     """Kullback-Leibler divergence, target (log target - input), of log-probabilities input from target, which holds probabilities or, with log_target, their logarithms."""
@@ -451,7 +451,7 @@ def tanhshrink(input: Tensor) -> Tensor:
     """x - tanh(x)."""
     ...
 @_overload
-def threshold(input: Tensor, threshold: _Scalar | Tensor, value: _Scalar | Tensor) -> Tensor:
+def threshold(input: Tensor, threshold: _Scalar | Tensor, value: _Scalar | Tensor, *, out: Tensor | None = None) -> Tensor:
     """Elements above the threshold; `value` in place of the others."""
     ...
 @_overload

@@ -22,8 +22,8 @@ def _attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable
             )
     if is_causal and attn_mask is not None and (query.dim() != 4 or dropout_p):
         raise RuntimeError(
-            "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True, but for tensors of "
-            f"four dimensions without dropout: query has {query.dim()}; put the triangle into the mask"
+            "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True, but for "
+            f"tensors of four dimensions without dropout: query has {query.dim()}; put the triangle into the mask"
         )
     if not 0 <= dropout_p <= 1:
         raise RuntimeError(f"scaled_dot_product_attention: dropout_p must be in [0, 1], got {dropout_p}")
@@ -105,6 +105,6 @@ op(
     ],
     doc="softmax(query key^T scale + mask) value: query (*, L, E), key (*, S, E), value (*, S, V) give (*, L, V) "
     "(Vaswani et al. 2017). scale is 1/sqrt(E) unless given; a mask of bools says which keys count, one of numbers is "
-    "added; is_causal lets query i look at keys up to i; a query that may look at none gives zeros; with enable_gqa several "
-    "heads of queries share one of keys.",
+    "added; is_causal lets query i look at keys up to i; a query that may look at none gives zeros; with enable_gqa "
+    "several heads of queries share one of keys.",
 )

@@ -162,7 +162,7 @@ op(
     "-> (Tensor out, Tensor save_mean, Tensor save_invstd)",
     batch=batching_layers.batch_norm,
     kernel="batch_norm",
-    variants="function out",
+    variants="function",
     samples=lambda make: iter([Sample(make(4, 3), make(3), make(3), None, None, True, 0.1, 1e-5)]),
     grad={"input, weight, bias": _batch_norm_grad},
     jvp=forward.batch_norm,

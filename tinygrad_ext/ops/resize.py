@@ -53,7 +53,7 @@ def _cubic(x, dim, out, factor, align):
 
 
 def _smooth(reach, x, dim, out, factor, align):
-    """A triangle (reach 1), Keys's cubic with -1/2 (2) or Lanczos's window of sinc (3), as wide as the step where the image
+    """A triangle (reach 1), Keys's cubic with -1/2 (2) or Lanczos's window (3), as wide as the step where the image
     shrinks."""
     size = x.shape[dim]
     step = _step(size, out, factor, align)
@@ -209,8 +209,8 @@ def _interpolate(input, size, scale_factor, mode, align_corners, recompute_scale
         )
     if mode == "lanczos" and (align_corners or not antialias):
         raise ValueError(
-            f"Lanczos mode {'does not support align_corners=True' if align_corners else 'requires antialias=True'}: its "
-            "window is as wide as the step between the centers of elements"
+            f"Lanczos mode {'does not support align_corners=True' if align_corners else 'requires antialias=True'}: "
+            "its window is as wide as the step between the centers of elements"
         )
     sizes, factors = _output(input, size, scale_factor, recompute_scale_factor)
     _check_sizes(input, sizes)

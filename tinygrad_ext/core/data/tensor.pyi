@@ -377,6 +377,9 @@ class Tensor:
     def as_strided(self, size: _Sequence[_int], stride: _Sequence[_int], storage_offset: _int | None = None) -> Tensor:
         """A window on the storage with any sizes and strides (in elements) inside it."""
         ...
+    def as_strided_(self, size: _Sequence[_int], stride: _Sequence[_int], storage_offset: _int | None = None) -> Tensor:
+        """A window on the storage with any sizes and strides (in elements) inside it."""
+        ...
     def as_strided_scatter(self, src: Tensor, size: _Sequence[_int], stride: _Sequence[_int], storage_offset: _int | None = None) -> Tensor:
         """A copy of self in which src stands in a window of its memory, as as_strided cuts it."""
         ...
