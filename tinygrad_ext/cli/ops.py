@@ -59,9 +59,7 @@ def by_kernel(found):
     from tinygrad_ext.describe import op_facts, speaking_python  # lazy: for this command only
 
     named = [(o, speaking_python.reason(o)) for o in found if o.kernel_kind in ("boxed", "python")]
-    table(
-        ("op", "kernel", "why", "owner"), [(o.name, o.kernel_kind, why or "", op_facts.owner(o)) for o, why in named]
-    )
+    table(("op", "kernel", "why", "owner"), [(o.name, o.kernel_kind, why or "", op_facts.owner(o)) for o, why in named])
     print()
     note(counted(found))
 

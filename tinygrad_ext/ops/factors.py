@@ -245,6 +245,7 @@ op(
     doc="X of A X = self for the A whose Cholesky factor is input2.",
 )
 
+
 def _cholesky_inverse(self, upper):
     check_matrix(self, "cholesky_inverse", square=True)
     return _cholesky_solve(identity(self), self, upper)

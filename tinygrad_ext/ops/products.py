@@ -290,6 +290,7 @@ op(
     doc="Powers of a vector's elements as columns, the highest first, or the lowest if increasing.",
 )
 
+
 def _linalg_vander(x, N):
     n = N if N is not None else x.shape[-1] if x.dim() else 1
     if n <= 1:
