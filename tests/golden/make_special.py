@@ -1,4 +1,4 @@
-"""Writes special.json: values of special functions in 30-digit arithmetic, rounded to double. Needs mpmath."""
+"""Writes special.json and special_more.json: values of special functions in 70 digits, rounded. Needs mpmath."""
 
 import json
 from pathlib import Path
@@ -30,6 +30,57 @@ ONE = {  # name -> (function, arguments)
     "ndtri": (lambda p: mp.sqrt(2) * mp.erfinv(2 * p - 1), SMALL),
     "entr": (lambda x: -x * mp.log(x), SMALL),
 }
+MIXED = [*POINTS, *(-x for x in POINTS)]
+MORE = {
+    "erf": (mp.erf, MIXED),
+    "erfc": (mp.erfc, [x for x in MIXED if x < 26]),
+    "gammaln": (mp.loggamma, POINTS),
+    "digamma": (mp.digamma, POINTS),
+    "polygamma": (lambda x: mp.psi(1, x), POINTS),
+    "multigammaln": (lambda x: sum(mp.loggamma(x - mp.mpf(j) / 2) for j in range(3)) + 1.5 * mp.log(mp.pi), POINTS[6:]),
+    "expit": (lambda x: 1 / (1 + mp.exp(-x)), MIXED),
+    "logit": (lambda p: mp.log(p / (1 - p)), SMALL),
+    "sinc": (lambda x: mp.sin(mp.pi * x) / (mp.pi * x), [x for x in MIXED if x % 1]),
+    "exp2": (lambda x: mp.mpf(2) ** x, MIXED),
+    "expm1": (mp.expm1, MIXED),
+    "log1p": (lambda x: mp.log(1 + x), [*SMALL, *(-x for x in SMALL), *POINTS]),
+}
+PAIRED = {
+    "xlogy": (lambda a, x: a * mp.log(x), [[a, x] for a in (-3.0, 0.1, 7.0) for x in POINTS]),
+    "xlog1py": (lambda a, x: a * mp.log(1 + x), [[a, x] for a in (-3.0, 0.1, 7.0) for x in POINTS]),
+}
+DEGREE = 7
+UNIT = [-0.99, -0.7, -0.31, 0.02, 0.25, 0.5, 0.83, 0.999]
+
+
+def angle(first, half):
+    """Chebyshev's polynomials of the third and fourth kind by cosines and sines."""
+    return lambda x: first((DEGREE + mp.mpf(1) / 2) * mp.acos(x)) / half(mp.acos(x) / 2)
+
+
+POLYNOMIALS = {
+    "chebyshev_polynomial_t": lambda x: mp.chebyt(DEGREE, x),
+    "chebyshev_polynomial_u": lambda x: mp.chebyu(DEGREE, x),
+    "chebyshev_polynomial_v": angle(mp.cos, mp.cos),
+    "chebyshev_polynomial_w": angle(mp.sin, mp.sin),
+    "hermite_polynomial_h": lambda x: mp.hermite(DEGREE, x),
+    "hermite_polynomial_he": lambda x: mp.mpf(2) ** (-mp.mpf(DEGREE) / 2) * mp.hermite(DEGREE, x / mp.sqrt(2)),
+    "laguerre_polynomial_l": lambda x: mp.laguerre(DEGREE, 0, x),
+    "legendre_polynomial_p": lambda x: mp.legendre(DEGREE, x),
+}
+
+
+def more():
+    """The functions that are more accurate or more common, and polynomials of one degree."""
+    mp.mp.dps = 70
+    rows = {name: [[x, float(f(mp.mpf(x)))] for x in xs] for name, (f, xs) in MORE.items()}
+    rows |= {name: [[*p, float(f(*map(mp.mpf, p)))] for p in ps] for name, (f, ps) in PAIRED.items()}
+    for name, f in POLYNOMIALS.items():
+        rows[name] = [[x, DEGREE, float(mp.re(f(mp.mpf(x))))] for x in UNIT]
+        if name.startswith("chebyshev"):
+            moved = [(x + 1) / 2 for x in UNIT]
+            rows["shifted_" + name] = [[x, DEGREE, float(mp.re(f(2 * mp.mpf(x) - 1)))] for x in moved]
+    return rows
 
 
 def upper(a, x):
@@ -50,6 +101,5 @@ def table():
 
 
 if __name__ == "__main__":
-    (Path(__file__).parent / "special.json").write_text(
-        json.dumps(table(), indent=None).replace('], "', '],\n"') + "\n"
-    )
+    for file, rows in (("special.json", table()), ("special_more.json", more())):
+        (Path(__file__).parent / file).write_text(json.dumps(rows, indent=None).replace('], "', '],\n"') + "\n")

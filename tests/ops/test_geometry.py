@@ -206,3 +206,12 @@ def test_as_strided_moves_the_window_of_the_tensor_itself():
     moved = leaf * 2
     tg.as_strided_(moved, (2, 2), (1, 2), 1).sum().backward()
     assert leaf.grad.tolist() == [0, 2, 2, 2, 2, 0]
+
+
+@pytest.mark.parametrize("mode, reach", [("bilinear", 1), ("bicubic", 2), ("lanczos", 3)])
+def test_what_is_not_finite_stays_within_a_window_of_antialias(mode, reach):
+    image = numbers(1, 1, 40, 3)
+    image[0, 0, 20, 1] = np.nan
+    got = F.interpolate(image, scale_factor=(0.5, 1), mode=mode, antialias=True)
+    rows = tg.isnan(got[0, 0]).any(1).nonzero()[:, 0].tolist()
+    assert rows and all(abs((row + 0.5) * 2 - 20.5) <= 2 * reach + 1 for row in rows)

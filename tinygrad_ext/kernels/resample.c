@@ -1,4 +1,4 @@
-/* Images of another size, one dimension at a time: nearest elements, linear and cubic sums, and the transpose of each. The loops
+/* Images of another size, one dimension at a time: nearest elements, linear and cubic sums, windows, and the transpose of each. The loops
  * are in resample_isa.h.
  *
  * Where each place reads, and by which weights, is worked out once for the dimension, in the dtype of the elements. Rejected:
@@ -15,11 +15,12 @@ static const tgx_resample_table *loops(void) {
 }
 
 enum { X, DIM, SIZE, FACTOR, MODE, ALIGN };
-enum { NEAREST, EXACT, LINEAR, CUBIC };
+enum { NEAREST, EXACT, LINEAR, CUBIC, TRIANGLE, KEYS, LANCZOS };
 
 static int mode_of(const char *word) {
     return !strcmp(word, "nearest") ? NEAREST : !strcmp(word, "nearest-exact") ? EXACT : !strcmp(word, "linear") ? LINEAR
-           : !strcmp(word, "cubic") ? CUBIC : -1;
+           : !strcmp(word, "cubic") ? CUBIC : !strcmp(word, "triangle") ? TRIANGLE : !strcmp(word, "keys") ? KEYS
+           : !strcmp(word, "lanczos") ? LANCZOS : -1;
 }
 
 static int taps_of(int mode) { return mode == CUBIC ? 4 : mode == LINEAR ? 2 : 1; }
@@ -28,6 +29,16 @@ static int taps_of(int mode) { return mode == CUBIC ? 4 : mode == LINEAR ? 2 : 1
 static double step_of(const tgx_call *c, int64_t size, int64_t places) {
     if (tgx_int(c, ALIGN)) return places > 1 ? (double)(size - 1) / (double)(places - 1) : 0;
     return tgx_given(c, FACTOR) ? 1 / tgx_float(c, FACTOR) : (double)size / (double)places;
+}
+
+/* Half a window: one, two or three elements, or as many steps where these are longer. */
+static double reach_of(int mode, double step) { return (mode - TRIANGLE + 1) * (step > 1 ? step : 1); }
+
+/* Elements of the largest window, none for the other modes. */
+static int64_t window_of(int mode, double step, int64_t size) {
+    if (mode < TRIANGLE) return 0;
+    const double most = 2 * ceil(reach_of(mode, step)) + 1;
+    return most < (double)size ? (int64_t)most : size;
 }
 
 static int64_t within(int64_t i, int64_t size) { return i < 0 ? 0 : i < size ? i : size - 1; }
@@ -60,6 +71,35 @@ static void places_##T(int mode, int align, double given, int64_t size, int64_t 
 PLACES(float, floorf)
 PLACES(double, floor)
 
+static int64_t cut(double x, int64_t size) { return !(x > 0) ? 0 : x < (double)size ? (int64_t)x : size; }
+
+/* A triangle, Keys's cubic with -1/2 or Lanczos's window of sinc, at t >= 0. */
+static double height(int mode, double t) {
+    const double pi = 3.14159265358979323846;
+    if (mode == TRIANGLE) return t < 1 ? 1 - t : 0;
+    if (mode == KEYS) return t < 1 ? (1.5 * t - 2.5) * t * t + 1 : t < 2 ? (((t - 5) * t + 8) * t - 4) * -0.5 : 0;
+    return t == 0 ? 1 : t < 3 ? sin(pi * t) * sin(pi * t / 3) * 3 / (pi * pi * t * t) : 0;
+}
+
+#define WINDOWS(T) \
+static void windows_##T(int mode, double given, int64_t size, int64_t n, int64_t window, int64_t *at, T *weight) { \
+    const T step = (T)given, reach = (T)reach_of(mode, step), width = step > 1 ? step : 1; \
+    for (int64_t i = 0; i < n; i++, weight += window) { \
+        const T center = ((T)i + (T)0.5) * step; \
+        const int64_t first = cut(center - reach + (T)0.5, size), last = cut(center + reach + (T)0.5, size); \
+        const int64_t count = last - first < window ? last - first : window; \
+        T sum = 0; \
+        for (int64_t k = 0; k < count; k++) { \
+            const T t = ((T)(first + k) - center + (T)0.5) / width; \
+            sum += weight[k] = (T)height(mode, t < 0 ? -t : t); \
+        } \
+        for (int64_t k = 0; k < count; k++) weight[k] /= sum; \
+        at[i] = first < size ? first : 0, at[n + i] = count; \
+    } \
+}
+WINDOWS(float)
+WINDOWS(double)
+
 /* (self, dim, size, factor, mode, align): the places read, or with `back` what they were read from. */
 static int shape(tgx_call *c, int back) {
     const tgx_tensor *x = tgx_in(c, X);
@@ -67,7 +107,7 @@ static int shape(tgx_call *c, int back) {
     if (x->dtype != TGX_F32 && x->dtype != TGX_F64)
         return tgx_fail(c, TGX_NOT_IMPLEMENTED_ERROR, "\"interpolate\" not implemented for '%s': give floating tensors", tgx_dtype_title(x->dtype));
     if (mode < 0)
-        return tgx_fail(c, TGX_VALUE_ERROR, "interpolate: one dimension is read by nearest, nearest-exact, linear or cubic, got '%s'",
+        return tgx_fail(c, TGX_VALUE_ERROR, "interpolate: one dimension is read by nearest, nearest-exact, linear, cubic, triangle, keys or lanczos, got '%s'",
                         c->args[MODE].text);
     if (!x->rank || tgx_wrap_arg(c, DIM, x->rank))
         return x->rank ? TGX_FAILED : tgx_fail(c, TGX_RUNTIME_ERROR, "interpolate: there is no dimension to read in a tensor without any");
@@ -80,7 +120,12 @@ static int shape(tgx_call *c, int back) {
     memcpy(o->dims, x->sizes, (size_t)x->rank * sizeof(int64_t));
     o->dims[tgx_int(c, DIM)] = wanted;
     if (places >> 40) return tgx_check_sizes(c, o->dims, x->rank, "interpolate");
-    c->scratch_bytes = places * taps_of(mode) * (int64_t)(sizeof(int64_t) + sizeof(double));
+    const int64_t window = window_of(mode, step_of(c, back ? wanted : size, places), back ? wanted : size);
+    if ((double)places * (double)window > 1e15)
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "interpolate: %lld places with windows of %lld elements are too many; give a larger scale_factor",
+                        (long long)places, (long long)window);
+    c->scratch_bytes = window ? places * (2 * (int64_t)sizeof(int64_t) + window * (int64_t)sizeof(double))
+                              : places * taps_of(mode) * (int64_t)(sizeof(int64_t) + sizeof(double));
     return tgx_check_sizes(c, o->dims, x->rank, "interpolate");
 }
 
@@ -90,6 +135,9 @@ static int run(tgx_call *c, int back) {
     const int dim = (int)tgx_int(c, DIM), mode = mode_of(c->args[MODE].text), align = (int)tgx_int(c, ALIGN), wide = x->dtype == TGX_F64;
     const int64_t size = back ? tgx_int(c, SIZE) : x->sizes[dim], places = back ? x->sizes[dim] : tgx_int(c, SIZE);
     tgx_resample_job job = {.to = out->data, .from = x->data, .places = places, .size = size, .inner = 1, .taps = taps_of(mode)};
+    const double step = step_of(c, size, places);
+    job.window = window_of(mode, step, size);
+    if (job.window) job.taps = 2;
     int64_t *at = c->scratch;
     char *weight = (char *)(at + places * job.taps);
     if (!out->count) return 0;
@@ -98,8 +146,10 @@ static int run(tgx_call *c, int back) {
         const int own = k < job.taps ? k : 0;
         job.at[k] = at + own * places, job.weight[k] = weight + own * places * tgx_itemsize[x->dtype];
     }
-    if (wide) places_double(mode, align, step_of(c, size, places), size, places, at, (double *)weight);
-    else places_float(mode, align, step_of(c, size, places), size, places, at, (float *)weight);
+    if (job.window && wide) windows_double(mode, step, size, places, job.window, at, (double *)weight);
+    else if (job.window) windows_float(mode, step, size, places, job.window, at, (float *)weight);
+    else if (wide) places_double(mode, align, step, size, places, at, (double *)weight);
+    else places_float(mode, align, step, size, places, at, (float *)weight);
     const ptrdiff_t plane = (size > places ? size : places) * job.inner;
     return tgx_range(c, (back ? loops()->spread : loops()->read)[wide], &job, out->count / (out->sizes[dim] * job.inner), 1 + TGX_SMALL / plane);
 }

@@ -13,12 +13,44 @@ static void line_##T(const tgx_resample_job *job, const T *x, T *y) { \
     else if (job->taps == 2) EACH(job->places) y[j] = x[p[j]] * a[j] + x[q[j]] * b[j]; \
     else EACH(job->places) y[j] = x[p[j]] * a[j] + x[q[j]] * b[j] + x[r[j]] * c[j] + x[s[j]] * d[j]; \
 } \
+static void windows_##T(const tgx_resample_job *job, const T *x, T *y) { \
+    const ptrdiff_t n = job->inner; \
+    for (ptrdiff_t i = 0; i < job->places; i++, y += n) { \
+        const T *p = x + job->at[0][i] * n, *w = W(T, 0) + i * job->window; \
+        const ptrdiff_t count = job->at[1][i]; \
+        if (n == 1) { \
+            T sum = 0; \
+            for (ptrdiff_t k = 0; k < count; k++) sum += p[k] * w[k]; \
+            *y = sum; \
+            continue; \
+        } \
+        if (!count) memset(y, 0, (size_t)n * sizeof(T)); \
+        for (ptrdiff_t k = 0; k < count; k++, p += n) { \
+            const T a = w[k]; \
+            if (!k) EACH(n) y[j] = p[j] * a; \
+            else EACH(n) y[j] += p[j] * a; \
+        } \
+    } \
+} \
+static void windows_back_##T(const tgx_resample_job *job, const T *g, T *y) { \
+    const ptrdiff_t n = job->inner; \
+    for (ptrdiff_t i = 0; i < job->places; i++, g += n) \
+        for (ptrdiff_t k = 0; k < job->at[1][i]; k++) { \
+            const T a = W(T, 0)[i * job->window + k]; \
+            T *to = y + (job->at[0][i] + k) * n; \
+            EACH(n) to[j] += g[j] * a; \
+        } \
+} \
 static int read_##T(void *given, ptrdiff_t lo, ptrdiff_t hi) { \
     const tgx_resample_job *job = given; \
     const ptrdiff_t n = job->inner; \
     for (ptrdiff_t o = lo; o < hi; o++) { \
         const T *x = (const T *)job->from + o * job->size * n; \
         T *y = (T *)job->to + o * job->places * n; \
+        if (job->window) { \
+            windows_##T(job, x, y); \
+            continue; \
+        } \
         if (n == 1) { \
             line_##T(job, x, y); \
             continue; \
@@ -46,6 +78,10 @@ static int spread_##T(void *given, ptrdiff_t lo, ptrdiff_t hi) { \
         const T *g = (const T *)job->from + o * job->places * n; \
         T *y = (T *)job->to + o * job->size * n; \
         memset(y, 0, (size_t)(job->size * n) * sizeof(T)); \
+        if (job->window) { \
+            windows_back_##T(job, g, y); \
+            continue; \
+        } \
         for (ptrdiff_t i = 0; i < job->places; i++, g += n) \
             for (int k = 0; k < job->taps; k++) { \
                 const T w = job->taps == 1 ? 1 : W(T, k)[i]; \

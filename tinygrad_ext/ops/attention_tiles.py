@@ -1,6 +1,6 @@
 """Attention over long sequences: some rows of queries at a time, so that the whole matrix of scores never exists.
 
-A tile of scores is about a megabyte: it stays in the cache between the product, the softmax and the second product.
+A tile of scores is half a megabyte: it stays in the cache between the product, the softmax and the second product.
 Backward makes each tile again (Dao et al. 2022) instead of keeping it. Rejected: tiles over the keys too, with running
 maxima; they save memory only where one row of scores is larger than that, and cost a second pass over the result.
 """
@@ -12,7 +12,7 @@ from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
 
-_TILE = 1 << 18  # scores of one tile
+_TILE = 1 << 17  # scores of one tile
 
 
 def _heads(*tensors):

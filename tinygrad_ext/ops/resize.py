@@ -52,29 +52,9 @@ def _cubic(x, dim, out, factor, align):
     return fused._resample(x, dim, out, factor, "cubic", align)
 
 
-def _smooth(reach, x, dim, out, factor, align):
-    """A triangle (reach 1), Keys's cubic with -1/2 (2) or Lanczos's window (3), as wide as the step where the image
-    shrinks."""
-    size = x.shape[dim]
-    step = _step(size, out, factor, align)
-    width = max(step, 1.0)
-    wide = x.dtype if x.dtype == tg.float64 else tg.float32
-    center = ((tg.arange(out, device=x.device, dtype=wide) + 0.5) * step).unsqueeze(1)
-    first = (center - reach * width + 0.5).to(tg.int64).clamp_min(0)
-    last = (center + reach * width + 0.5).to(tg.int64).clamp_max(size)
-    j = tg.arange(size, device=x.device)
-    t = ((j - center + 0.5) / width).abs()
-    if reach == 1:
-        weight = (1 - t).clamp_min(0)
-    elif reach == 3:
-        weight = fused.where(t < 3, t.sinc() * (t / 3).sinc(), 0.0)
-    else:
-        a = -0.5
-        near, far = ((a + 2) * t - (a + 3)) * t * t + 1, (((t - 5) * t + 8) * t - 4) * a
-        weight = fused.where(t < 1, near, fused.where(t < 2, far, 0.0))
-    weight = fused.where((j >= first) & (j < last), weight, 0.0)
-    weight = (weight / weight.sum(1, keepdim=True)).to(x.dtype)
-    return (x.transpose(dim, -1) @ weight.t()).transpose(dim, -1)
+def _smooth(window, x, dim, out, factor, align):
+    """A triangle, Keys's cubic with -1/2 or Lanczos's window, as wide as the step where the image shrinks."""
+    return fused._resample(x, dim, out, factor, window, align)
 
 
 def _bytes(x, dim, out, factor, align, line):
@@ -87,8 +67,34 @@ def _bytes(x, dim, out, factor, align, line):
 
 
 _PLAIN = {"linear": _linear, "bilinear": _linear, "trilinear": _linear, "bicubic": _cubic}
-_SMOOTH = {"bilinear": functools.partial(_smooth, 1), "bicubic": functools.partial(_smooth, 2)}
-_SMOOTH["lanczos"] = functools.partial(_smooth, 3)
+_SMOOTH = {"bilinear": functools.partial(_smooth, "triangle"), "bicubic": functools.partial(_smooth, "keys")}
+_SMOOTH["lanczos"] = functools.partial(_smooth, "lanczos")
+
+
+def _sinc(t):
+    import numpy
+
+    return numpy.sinc(t)
+
+
+_HEIGHTS = {
+    "triangle": (1, lambda t: 1 - t),
+    "keys": (2, lambda t: (((t - 5) * t + 8) * t - 4) * -0.5 * (t >= 1) + ((1.5 * t - 2.5) * t * t + 1) * (t < 1)),
+    "lanczos": (3, lambda t: _sinc(t) * _sinc(t / 3)),
+}
+
+
+def _np_windows(size, out, step, mode):
+    """The weight of each element for each place."""
+    import numpy
+
+    reach, height = _HEIGHTS[mode]
+    width = max(step, 1.0)
+    center, at = (numpy.arange(out)[:, None] + 0.5) * step, numpy.arange(size)
+    t = abs((at - center + 0.5) / width)
+    inside = (at >= (center - reach * width + 0.5).astype(int)) & (at < (center + reach * width + 0.5).astype(int))
+    weight = numpy.where(inside & (t < reach), height(t), 0)
+    return weight / weight.sum(1, keepdims=True)
 
 
 def _np_resample(x, dim, out, factor, mode, align):
@@ -96,6 +102,8 @@ def _np_resample(x, dim, out, factor, mode, align):
 
     size, i = x.shape[dim], numpy.arange(out)
     step = _step(size, out, factor, align)
+    if mode in _HEIGHTS:
+        return numpy.moveaxis(numpy.moveaxis(x, dim, -1) @ _np_windows(size, out, step, mode).T, -1, dim)
     if mode.startswith("nearest"):
         places = numpy.floor((i + 0.5 * (mode != "nearest")) * numpy.float32(step))
         places, weights = places[None], numpy.ones((1, out))
@@ -123,6 +131,9 @@ def _lines(make):
     yield Sample(make(6), 0, 9, 1.6, "cubic", False)
     yield Sample(make(5, 2), 0, 4, None, "nearest", False)
     yield Sample(make(2, 5), 1, 10, 2.0, "nearest-exact", False)
+    yield Sample(make(2, 9, 2), 1, 4, None, "triangle", False)
+    yield Sample(make(3, 7), 1, 3, None, "keys", False)
+    yield Sample(make(8), 0, 11, None, "lanczos", False)
 
 
 for _name, _self, _reference, _doc in (
