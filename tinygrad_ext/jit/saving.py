@@ -125,7 +125,8 @@ def program_of(m):
             f"jit.save: '{type(m).__name__}' object is no compiled program: save what jit.script(...) or "
             "jit.trace(...) gives"
         )
-    return Program(gathered.methods, gathered.state, gathered.notes)
+    state = {name: value.plain() if hasattr(value, "plain") else value for name, value in gathered.state.items()}
+    return Program(gathered.methods, state, gathered.notes)
 
 
 @boundary

@@ -74,8 +74,8 @@ class NoSelf:
         (AnotherType, "Wrong type for attribute assignment. Expected Tensor for 'x' of AnotherType but got int"),
         (OneWay, "self.x is not set on all ways through __init__"),
         (InALoop, "self.last is not set on all ways through __init__"),
-        (WrongProperty, "expected a value to return of type str but found one of type int"),
-        (WrongStatic, "a number has no attribute 'nope'"),
+        (WrongProperty, "Return value was annotated as having type str but is actually of type int"),
+        (WrongStatic, "'int' object has no attribute or method 'nope'"),
         (NoSelf, "methods must have a self argument"),
     ],
 )

@@ -103,13 +103,13 @@ VALUES = [
     (
         "a list of neither kind",
         "def f(x):\n    y: Union[List[int], List[str]] = [x]\n    return 1",
-        "none of those types match the types of the items: Tensor",
+        "none of those types match the types of the given list elements: Tensor",
         2,
     ),
     (
         "a dict of neither kind",
         "def f(x):\n    y: Union[Dict[str, int], Dict[str, str]] = {'a': x}\n    return 1",
-        "none of those types match the types of the items: str, Tensor",
+        "none of those types match the types of the given dict elements: str, Tensor",
         2,
     ),
     ("a bare List", "def f(x: Any):\n    return jit.isinstance(x, List)", "use List without a contained type", 2),
@@ -123,7 +123,7 @@ VALUES = [
     (
         "an argument of a Python function",
         "@jit.ignore\ndef g(told):\n    return told\ndef f(x):\n    return g('2')",
-        "Expected a value of type 'Tensor' for argument 'told' but instead found type 'str'",
+        "Expected a value of type 'Tensor (inferred)' for argument 'told' but instead found type 'str'",
         5,
     ),
 ]

@@ -150,7 +150,7 @@ def test_powers_and_rounded_numbers_are_floats_where_the_program_says_so():
 
     assert same(powers, 2, 3) == 35.0
     assert type(jit.script(alone)(3)) is float
-    with pytest.raises(jit.Error, match="type float but found one of type int"):
+    with pytest.raises(jit.Error, match="type float but is actually of type int"):
         jit.script(no_power)
 
 
@@ -169,7 +169,7 @@ def test_comprehensions_have_the_type_that_the_program_says():
 
     assert same(holes, 3) == ([None] * 3 + [3], {"0": None, "2": None, "last": 0.5}, [0, 1, 2], [None] * 3)
     assert same(of_either, 2) == ["0", "1"]
-    with pytest.raises(jit.Error, match="expected an item of type int but found one of type str"):
+    with pytest.raises(jit.Error, match="Expected a value of type 'int' for an item but instead found type 'str'"):
         jit.script(no_numbers)
 
 

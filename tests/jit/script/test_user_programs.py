@@ -49,7 +49,7 @@ def told(function, row):
     try:
         result = function(*row)
     except Exception as error:
-        return "raises", str(error)[:30]  # a message may go on with a size, which is a list in script
+        return "raises", str(error.args[0])[:30]  # a message may go on with a size, which is a list in script
     sums = [t.sum() for t in tensors_in(result) if t.requires_grad]
     if sums:
         sum(sums[1:], sums[0]).backward()

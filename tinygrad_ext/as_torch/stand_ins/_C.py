@@ -1,5 +1,7 @@
 """torch._C, the compiled half of PyTorch: the names that libraries touch at import, most of them public here."""
 
+import importlib
+
 import tinygrad_ext as _tg
 from tinygrad_ext import jit as _jit
 from tinygrad_ext.core.data.dtype import Size, device, dtype, layout, memory_format
@@ -95,6 +97,8 @@ __all__ = [
 def __getattr__(name):
     if name == "_nn":
         return _nn
+    if name in ("ScriptDict", "ScriptList"):
+        return getattr(importlib.import_module("tinygrad_ext.jit.script.typed"), name)  # lazy: few ask for it
     if not name.startswith("__") and hasattr(_tg, name):
         return getattr(_tg, name)
     raise AttributeError(f"module 'torch._C' has no attribute '{name}': torch is tinygrad_ext here")

@@ -141,9 +141,16 @@ _members = {}  # one of each, for they are compared by identity too
 def _also(cls):
     """A class whose instances are `Error`s, and instances of cls."""
     try:
-        return type(cls.__name__, (Error, cls), {"__module__": cls.__module__})
+        return type(cls.__name__, (Error, cls), {"__module__": cls.__module__, "__str__": _told_with_kind})
     except TypeError:
         return Error
+
+
+def _told_with_kind(error):
+    """The text of an error with the name of its class in front, "KeyError: 'x'", since it is caught as an `Error`."""
+    cls = type(error)
+    name = cls.__name__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__name__}"
+    return f"{name}: {super(Error, error).__str__()}"
 
 
 PYTHONS = (ArithmeticError, LookupError, TypeError, ValueError)  # what `also_error` is asked about

@@ -18,6 +18,7 @@ from .errors import NotSupportedError
 from .script_function import ScriptFunction
 from .script_module import ScriptMethod, ScriptModule, script_module
 from .source import functions_of
+from .typed import typed
 from .types import NO_USER_CLASS, type_of_python
 
 
@@ -27,8 +28,8 @@ def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
 
     Args:
         obj: a function or op, a module, a class, whose methods are checked, or an autograd.Function (which is compiled
-            where it is called). A list, dict or object comes back as it is: compiled programs change the one
-            that they get.
+            where it is called). Of a list or dict a `ScriptList` or `ScriptDict` is made, which keeps its type; an
+            object comes back as it is: compiled programs change the one that they get.
         example_inputs: for a function, a list of tuples of arguments, of which the types of parameters without an
             annotation are taken. Without it they are tensors.
 
@@ -65,8 +66,10 @@ def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
         return _function(obj, _examples(example_inputs))
     if isinstance(obj, OpFunction):
         return ScriptFunction(_caller(obj))
-    if isinstance(obj, (list, dict)) or type(obj).__module__.partition(".")[0] not in NO_USER_CLASS:
-        return obj  # compiled programs share lists, dicts and objects with Python as they are
+    if isinstance(obj, (list, dict)):
+        return typed(obj)
+    if type(obj).__module__.partition(".")[0] not in NO_USER_CLASS:
+        return obj  # compiled programs share objects with Python as they are
     raise NotSupportedError(
         f"jit.script(): {type(obj).__name__} cannot be compiled; it takes functions, modules and classes"
     )

@@ -52,9 +52,14 @@ class Builtin(Static):
     def call(self, c, args, kwargs):
         least, most = _COUNTS.get(self.python, (0, MANY))
         if not least <= len(args) + len(kwargs) <= most:
-            told = f"{least} to {most}" if most < MANY else f"at least {least}"
-            c.fault(f"{self.name}() takes {told} arguments, got {len(args) + len(kwargs)}")
+            _miscounted(c, self.name, least, most, len(args) + len(kwargs))
         return BUILTINS[self.python](c, args, kwargs)
+
+
+def _miscounted(c, name, least, most, count):
+    told = f"{least} to {most}" if most < MANY else f"at least {least}"
+    bound = f"at least {least}" if count < least else f"at most {most}"
+    c.fault(f"{name}() takes {told} arguments, got {count}: {name} expected {bound} arguments, got {count}")
 
 
 def _known(c, value, name):
@@ -379,7 +384,7 @@ for _name, _count in MATH.items():
 @builtin(print)
 def _print(c, args, kwargs):
     if kwargs:
-        c.fault(f"print() takes no {next(iter(kwargs))}= in script")
+        c.fault(f"print doesn't accept any keyword arguments in script, such as {next(iter(kwargs))}=")
     c.effect("prim::print", *[c.value(a) for a in args])
 
 

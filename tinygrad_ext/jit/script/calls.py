@@ -16,7 +16,7 @@ def _call(c, node):
         args, kwargs = arguments(c, node)
         made = c.call_magic("__call__", operand, args, kwargs)
         if made is None:
-            c.fault(f"a value of type {type_of(operand)} cannot be called")
+            c.fault(f"cannot call a value of type {type_of(operand)}: it has no __call__")
         return made
     whole = getattr(operand, "call_node", None)
     if whole is not None:
@@ -87,7 +87,7 @@ def attribute(c, operand, name):
 def _of_number(c, operand, type, name):
     if name in ("real", "imag"):
         return c.emit(f"prim::{name}", (operand,), FLOAT if type in (COMPLEX, FLOAT, SCALAR) else INT)
-    return c.fault(f"a number has no attribute '{name}' in script")
+    return c.fault(f"'{type}' object has no attribute or method '{name}' in script")
 
 
 @hook

@@ -122,7 +122,7 @@ def _fields(c, cls, args, kwargs):
                 c.fault(f"{cls.__name__}() is missing value for argument '{name}'")
             made = default() if callable(default) and not isinstance(default, enum.Enum) else default
             given[name] = c.default(made, name)
-        values.append(c.value(given[name], type, f"'{name}'"))
+        values.append(c.value(given[name], type, f"argument '{name}'"))
     return values
 
 
@@ -252,8 +252,7 @@ def object_attribute(c, value, name):
     cls = class_of(type.word)
     if cls is None:
         found = c.future_attribute(value, name)
-        what = "a tuple" if c.tuple_types(type) is not None else f"a value of type {type}"
-        return found or c.fault(f"{what} has no attribute '{name}'")
+        return found or c.fault(f"'{type}' object has no attribute or method '{name}'")
     if interface_of(type) is not None:
         return c.interface_attribute(value, cls, name)
     if issubclass(cls, enum.Enum):

@@ -15,7 +15,7 @@ from tinygrad_ext.graph.signature import output_types, signature_of
 from tinygrad_ext.graph.types import BOOL, FLOAT, INT, NONE, STR, TENSOR, Type, accepts
 
 from .environment import ABSENT, Branch, Scope, merge, refine
-from .errors import CompileError, Error, UnsupportedNodeError, message
+from .errors import CompileError, Error, UnsupportedNodeError, message, misfit
 from .types import NoType, parts_of, unify
 from .values import DictLiteral, ListLiteral, Static, TupleValue, Unbound, common_type, type_of
 
@@ -70,6 +70,7 @@ class Compiler:
         self.accessors = {}  # key of a field -> (State, owner, attribute)
         self.defaults = {}  # id of a tensor that is a default -> what holds it
         self.broadcasts = {}  # annotation -> how often one item stands for a list
+        self.untold = {}  # id of an input that is a Tensor for want of an annotation -> its name
         self.modules = {}  # id of a module that is a value -> what holds it
         self.loops = 0
         self.unpromised = None  # the last result of a Python function without a type for it
@@ -206,7 +207,7 @@ class Compiler:
         operand = self.as_declared(self.cast_to_interface(operand, wanted), wanted)
         given = type_of(operand)
         if wanted is not None and not accepts(wanted, given):
-            self.fault(f"expected {what} of type {wanted} but found one of type {given}", self._way_out(wanted, given))
+            self.fault(misfit(what, wanted, given), self._way_out(wanted, given))
         return operand
 
     def as_declared(self, operand, wanted):
@@ -238,7 +239,7 @@ class Compiler:
             (inner,) = self._wanted("List", wanted_parts, (operand.values,)) or (None,)
             items = [self.value(v) if isinstance(v, Static) and type_of(v) is None else v for v in operand.values]
             inner = inner or self._common(items, "items of a list")
-            items = [self.value(v, inner, "an item") for v in items]
+            items = [self.value(v, inner, "a list literal") for v in items]
             return self.emit("prim::list", items, Type("List", (inner,)))
         if isinstance(operand, DictLiteral):
             inner = self._wanted("Dict", wanted_parts, (operand.keys, operand.values))
@@ -247,7 +248,7 @@ class Compiler:
                 inner = key, self._common(operand.values, "values of a dict")
             items = []
             for k, v in zip(operand.keys, operand.values):
-                items += [self.value(k, inner[0], "a key"), self.value(v, inner[1], "an item")]
+                items += [self.value(k, inner[0], "a dict key"), self.value(v, inner[1], "a dict value")]
             return self.emit("prim::dict", items, Type("Dict", inner))
         return operand.as_value(self)
 
@@ -267,7 +268,8 @@ class Compiler:
             if None not in given and all(map(accepts, args, given)):
                 return args
         return self.fault(
-            f"of {told} in the Union annotation, none of those types match the types of the items: "
+            f"of {told} in the Union annotation, none of those types match the types of the given {word.lower()} "
+            "elements: "
             f"{', '.join(map(str, given))}"
         )
 

@@ -95,7 +95,7 @@ def _sort(c, value, type, name, args, kwargs):
         c.fault("sort(key=...) is not taken in script; give the class __lt__, or sort pairs")
     c.check_ordered(type.args[0], "sort()")
     reverse = (*args, *kwargs.values(), False)[0]
-    c.effect("prim::list.sort", value, c.value(reverse, BOOL))
+    c.effect("prim::list.sort", value, c.value(reverse, BOOL, "argument 'reverse'"))
 
 
 def _copy(c, value, type, name, args, kwargs):

@@ -2,11 +2,12 @@
 
 import tinygrad_ext as tg
 from tinygrad_ext.autograd.profiler import record_function
+from tinygrad_ext.graph.primitives.objects import class_of
 from tinygrad_ext.graph.types import ANY, BOOL, STR
 
 from .compiler import hook
 from .expressions import KINDS
-from .values import Static
+from .values import Static, type_of
 
 
 class Context(Static):
@@ -41,6 +42,9 @@ def context(c, manager):
     if isinstance(manager, Context):
         return _record(c, manager) if manager.python is record_function else _mode(c, manager)
     if not isinstance(manager, Static):
+        cls = class_of(type_of(manager).word)
+        if cls is None or not (hasattr(cls, "__enter__") and hasattr(cls, "__exit__")):
+            c.fault(f"a value of type {type_of(manager)} does not define __enter__ and __exit__ methods")
         made = c.object_attribute(manager, "__enter__"), c.object_attribute(manager, "__exit__")
         count = len(made[1].python.__code__.co_varnames[: made[1].python.__code__.co_argcount]) - 1
         return lambda: made[0].call(c, [], {}), lambda: made[1].call(c, [None] * count, {})

@@ -129,13 +129,15 @@ class Entry:
             return converted
         if wanted is ANY:
             return value
-        inferred = ""
+        inferred, told_wanted = "", wanted
         why = why_not(value, wanted)
         if self.annotations.get(name) is None:
+            told_wanted = f"{wanted} (inferred)"
             inferred = f"\nInferred '{name}' to be of type 'Tensor' because it was not annotated with an explicit type."
         told = given if given is not None else type(value).__name__
         raise RuntimeError(
-            f"{self.graph.name}() Expected a value of type '{wanted}' for argument '{name}' but instead found type "
+            f"{self.graph.name}() Expected a value of type '{told_wanted}' for argument '{name}' but instead found "
+            "type "
             f"'{told}'.{inferred}{why and f' {why}.'}\nPosition: {position}\nValue: {value!r}\n"
             f"Declaration: {self.declaration}"
         )
@@ -258,6 +260,8 @@ def _declare(c, parameters, bound, examples):
         type = c.type_of_annotation(node) if node is not None else examples[i] if i < len(examples) else TENSOR
         types[name] = c.scope.declared[name] = type
         c.scope.bound[name] = c.graph.input(name, type)
+        if node is None and i >= len(examples):
+            c.untold[id(c.scope.bound[name])] = name
         if name in parameters.defaults:
             _check_default(c, name, type, parameters.defaults[name], node)
     return types

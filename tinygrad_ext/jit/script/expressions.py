@@ -25,7 +25,9 @@ def _constant(c, node):
     if isinstance(node.value, bytes):
         c.fault("bytes aren't supported in script; use a str or a tensor", kind=NotSupportedError)
     if type(node.value) is int and node.value > LARGEST:
-        c.fault(f"the number {node.value} is out of range: an int has 64 bits", "Write a float: 1e20.")
+        c.fault(
+            f"the number {node.value} is out of range, or out of bounds: an int has 64 bits", "Write a float: 1e20."
+        )
     return node.value
 
 
@@ -93,7 +95,11 @@ class PythonModule(Static):
         try:
             value = getattr(self.python, name)
         except AttributeError as error:
-            c.fault(f"{self.told()} has no '{name}': {error}")
+            c.fault(
+                f"{self.told()} has no '{name}': {error}; object has no attribute {name}. This op may not exist or "
+                "may not be "
+                "currently supported in script"
+            )
         return c.python(value, f"{self.name}.{name}")
 
 
@@ -214,12 +220,22 @@ def unpacked(c, operand, count=None):
     items = operand.items(c) if isinstance(operand, Static) else None
     if items is None and isinstance(operand, ListLiteral):
         items = operand.values
+    if (
+        items is None
+        and isinstance(operand, Static)
+        and type_of(as_list(operand)) is None
+        and not isinstance(operand, DictLiteral)
+    ):
+        c.fault(f"{operand.told()} cannot be used as a tuple")
     if items is None:
         items = _unpacked_value(c, c.value(as_list(operand)), count)
     items = list(items)
     if count is not None and len(items) != count:
-        there = "found only" if len(items) < count else "there are"
-        c.fault(f"need {count} values to unpack, but {there} {len(items)}")
+        few = len(items) < count
+        many = "" if few else "too many values to unpack: "
+        c.fault(
+            f"{many}need {count} {'values to unpack, ' if few else ''}but found {'only ' if few else ''}{len(items)}"
+        )
     return items
 
 

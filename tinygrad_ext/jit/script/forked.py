@@ -22,7 +22,7 @@ class FutureValue(TupleValue):
 def _fork(c, node):
     args, kwargs = c.arguments(node)
     if not args or not hasattr(args[0], "call"):
-        c.fault("jit.fork() takes a function or a module first")
+        c.fault("jit.fork() takes a function or a module first: cannot call a value of another type")
     return FutureValue([args[0].call(c, args[1:], kwargs)])
 
 

@@ -158,7 +158,7 @@ class Parameters:
         positional = [*spec.posonlyargs, *spec.args]
         self.skip, self.function = skip, source.name
         if skip > len(positional):
-            c.fault("methods must have a self argument", f"Write def {source.name}(self, ...).")
+            c.fault(f"methods must have a self argument: '{source.name}' does not have a self argument")
         self.names = [a.arg for a in (*positional, *spec.kwonlyargs)]
         self.positional = len(positional)
         function = inspect.unwrap(function)
@@ -182,7 +182,8 @@ class Parameters:
         if self.rest is not None:
             args, rest = args[:count], args[count:]
         if len(args) > count:
-            c.fault(f"takes {count} positional arguments but {len(args)} were given")
+            told = f"{self.function}() takes {count} positional arguments but {len(args)} were given"
+            c.fault(f"Expected at most {count} arguments but found {len(args)}: {told}")
         found = dict(zip(names, args))
         for name, operand in kwargs.items():
             if name not in names:
@@ -193,7 +194,7 @@ class Parameters:
         for name in names:
             if name not in found:
                 if name not in self.defaults:
-                    c.fault(f"is missing value for argument '{name}'")
+                    c.fault(f"Argument {name} not provided: {self.function}() is missing value for argument '{name}'")
                 found[name] = c.default(self.defaults[name], name)
         if self.rest is not None:
             found[self.rest] = TupleValue(rest)
@@ -306,8 +307,8 @@ def _check(c, parameters, name, type, operand, in_caller=False):
     untold = parameters.annotations.get(name) is None
     inferred = f" '{name}' is Tensor because it has no annotation." if untold else ""
     c.fault(
-        f"{parameters.function}() Expected a value of type '{type}' for argument '{name}' but instead found type "
-        f"'{given}'.{inferred}",
+        f"{parameters.function}() Expected a value of type '{type}{' (inferred)' if untold else ''}' for argument "
+        f"'{name}' but instead found type '{given}'.{inferred}",
         in_caller=in_caller,
     )
 
@@ -379,7 +380,7 @@ def _checked(c, parameters, types, found):
     for name, type in types.items():
         operand = _converted(c, type, found[name])
         _check(c, parameters, name, type, operand)
-        operands.append(c.value(operand, type, f"the argument '{name}'"))
+        operands.append(c.value(operand, type, f"argument '{name}'"))
     return operands
 
 

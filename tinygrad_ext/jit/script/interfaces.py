@@ -110,13 +110,13 @@ def _lacking_methods(given, cls, value):
         if loaded is not None:
             entry = loaded(name)
             if entry is None:
-                return f"{value.original_name} has no scripted method '{name}'"
+                return f"{value.original_name} does not have method '{name}' that is scripted"
             types, returns = list(entry.types.values()), entry.returns
         else:
             found = inspect.getattr_static(given, name, None)
             found = getattr(found, "_fn", found)
             if not inspect.isfunction(found):
-                return f"{given.__name__} has no method '{name}'"
+                return f"{given.__name__} does not have method '{name}'"
             told = _signature(found)
             types, returns = list(told.types.values()), told.returns
         wanted = _signature(wanted)

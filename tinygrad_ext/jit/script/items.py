@@ -224,7 +224,7 @@ def _store(c, owner, index, operand):
     else:
         key = c.expression(index)
         if c.call_magic("__setitem__", owner, [key, operand], returns=False) is None:
-            c.fault(f"a value of type {type} takes no subscripted assignment: an item of it cannot be set")
+            c.fault(f"a value of type {type} takes no subscripted assignment: Class does not define __setitem__")
 
 
 @hook
@@ -238,4 +238,4 @@ def delete_item(c, target):
         key = c.value(c.expression(target.slice), INT if type.word == "List" else type.args[0], "an index")
         c.effect("prim::delete_item", owner, key)
     elif c.call_magic("__delitem__", owner, [c.expression(target.slice)], returns=False) is None:
-        c.fault(f"an item of a value of type {type} cannot be deleted")
+        c.fault(f"an item of a value of type {type} cannot be deleted: Class does not define __delitem__")

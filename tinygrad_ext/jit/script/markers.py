@@ -6,7 +6,7 @@ import warnings
 
 from tinygrad_ext.graph.primitives.objects import fits
 
-from .types import type_from
+from .types import type_from, without_contained
 
 MODIFIER = "_tgx_script_modifier"  # attribute of a function: "ignore", "unused" or "export"
 
@@ -60,19 +60,15 @@ def isinstance(obj, target_type):
     return any(fits(obj, type_from(t, lambda text: eval(text, vars(typing)))) for t in targets)
 
 
-_CONTAINED = {list: ("List", "a contained type", "List[int]"), tuple: ("Tuple", "a contained type", "Tuple[int]"),
-              dict: ("Dict", "contained types", "Dict[int, int]")}  # fmt: skip
+_CONTAINED = {list: ("List", "List[int]"), tuple: ("Tuple", "Tuple[int]"), dict: ("Dict", "Dict[int, int]")}
 
 
 def check_contained(target):
     """Raise where a type to ask for is a List, Dict or Tuple of whatever."""
     found = _CONTAINED.get(typing.get_origin(target) or target)
     if found is not None and not typing.get_args(target) and not str(target).endswith("[()]"):
-        word, what, example = found
-        raise RuntimeError(
-            f"Attempted to use {word} without {what}. Please add {what}, e.g. {example}; isinstance(x, "
-            f"{word.lower()}) of Python asks for any."
-        )
+        word, example = found
+        raise RuntimeError(f"{without_contained(example)}; isinstance(x, {word.lower()}) of Python asks for any.")
 
 
 def _marked(function, word):

@@ -57,8 +57,14 @@ def binary(c, op, a, b):
     if found is None:
         found = c.call_magic(f"__{_MAGIC[type(op)]}__", a, [b])
     if found is None:
-        c.fault(f"operator {symbol} takes no {_told(a)} and {_told(b)}")
+        c.fault(_no_operator(a, b, symbol, _MAGIC[type(op)]))
     return found
+
+
+def _no_operator(a, b, symbol, magic):
+    owner = class_of(type_of(a).word) if type_of(a) is not None else None
+    lacks = f"; '{owner.__name__}' object has no attribute or method '__{magic}__'" if owner is not None else ""
+    return f"Arguments for call are not valid: operator {symbol} takes no {_told(a)} and {_told(b)}{lacks}"
 
 
 def _told(operand):
@@ -292,7 +298,9 @@ def _contained(c, item, container, turned):
     elif type is not None and type.word not in ("List", "Dict", "Tuple", "str"):
         found = c.call_magic("__contains__", container, [item])
         if found is None:
-            c.fault(f"'in' takes a list, dict, tuple or str, not {type}")
+            c.fault(
+                f"'in' takes a list, dict, tuple or str, not {type}, which has no attribute or method '__contains__'"
+            )
     else:
         found = c.emit("prim::contains", (c.value(container), c.value(item)), BOOL)
     return c.emit("prim::not", (found,), BOOL) if turned else found

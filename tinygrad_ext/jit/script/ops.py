@@ -4,6 +4,7 @@ from tinygrad_ext.core.call.arguments import OTHER_NAMES
 from tinygrad_ext.core.call.callables import OpFunction
 from tinygrad_ext.core.call.op_tables import methods
 from tinygrad_ext.core.data import dtype as dtypes
+from tinygrad_ext.graph.ir import Value
 from tinygrad_ext.graph.types import (
     BOOL,
     DEVICE,
@@ -112,8 +113,15 @@ def _refuse(c, name, reasons, args, kwargs):
     seen = {str(op.schema): why for op, why in reasons}
     lines += [f"  {schema}: {why}" for schema, why in seen.items()]
     way_out = ""
-    if any("but found Tensor" in why and "expected Tensor" not in why for why in seen.values()):
+    if any("found type 'Tensor'" in why and "of type 'Tensor'" not in why for why in seen.values()):
         way_out = "Write x.item(), int(x) or float(x) to take the number out of a tensor."
+        for operand in args:
+            if isinstance(operand, Value) and id(operand) in c.untold:
+                way_out += (
+                    f"\nInferred the value for argument '{c.untold[id(operand)]}' to be of type 'Tensor' because "
+                    "it was "
+                    "not annotated with an explicit type."
+                )
     return c.fault("\n".join(lines), way_out)
 
 
@@ -191,7 +199,9 @@ def _fit(c, arg, operand, record, convert):
 
 
 def _mismatch(arg, given):
-    return Mismatch(f"expected {arg.spelling} for argument '{arg.name}' but found {given}")
+    return Mismatch(
+        f"Expected a value of type '{arg.spelling}' for argument '{arg.name}' but instead found type '{given}'"
+    )
 
 
 def _element(c, arg, operand, record, convert, optional):

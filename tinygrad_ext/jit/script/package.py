@@ -159,7 +159,7 @@ def _unwrapped(c, args, kwargs):
     if not type.is_optional:
         return value if type is not NONE else c.fault("Unwrapping null optional: this is None")
     inner = parts_of(type)[0]
-    return c.emit("prim::expect", (value, str(inner), "_unwrap_optional()"), inner)
+    return c.emit("prim::expect", (value, str(inner), "Unwrapping null optional"), inner)
 
 
 def _repeating(n):

@@ -159,13 +159,17 @@ def _bind(c, name, operand):
     c.scope.bound[name] = settled(c, operand, declared)
 
 
+def _kind(operand):
+    return f"module, {operand.told()}" if operand.told().startswith("the module") else operand.told()
+
+
 def _of_its_type(c, name, outside, before, operand):
     """The operand for a name of the blocks around, which gets no other type here: behind, it is one or the other."""
     given = type_of(operand)
     if operand is outside:
         return operand
     if before is None or given is None:
-        new = operand.told() if given is None else f"a value of type {given}"
+        new = f"a value of type {_kind(operand)}" if given is None else f"a value of type {given}"
         c.fault(
             f"Cannot re-assign '{name}' to {new}: around this block it is "
             f"{outside.told() if before is None else f'a value of type {before}'}",

@@ -27,7 +27,7 @@ class TracedValue(Static):
         captured = self.python._runner.latest
         graph = captured.graph
         if len(args) != len(graph.inputs):
-            c.fault(f"the traced function takes {len(graph.inputs)} arguments, but {len(args)} are given")
+            c.fault(f"Expected at most {len(graph.inputs)} arguments but found {len(args)} for the traced function")
         mapping = {v: c.value(a, v.type, "an argument") for v, a in zip(graph.inputs, args)}
         for state, holder in zip(graph.state, captured.holders):
             if type(holder) is ArgumentHolder and len(holder.owner) == 1:

@@ -39,7 +39,8 @@ def type_comments(tree, lines):
         return types, signature.returns
     if len(types) not in (len(names), len(names) - 1):
         raise BadComment(
-            f"the type comment tells {len(types)} types for {len(names)} parameters",
+            f"Number of type annotations ({len(types)}) did not match the number of function parameters "
+            f"({len(names)}):",
             "Give one for each, self left out.",
         )
     return [*[None] * (len(names) - len(types)), *types], signature.returns

@@ -43,7 +43,7 @@ _PLAIN = {
 }  # fmt: skip
 NO_USER_CLASS = ("builtins", "tinygrad_ext", "torch", "functools", "types", "typing", "collections", "numpy")
 NUMBERS = (INT, FLOAT, BOOL, COMPLEX, SCALAR)
-_BARE = {list: "List[int]", dict: "Dict[str, Tensor]", tuple: "Tuple[int, int]", typing.Optional: "Optional[int]"}
+_BARE = {list: "List[int]", dict: "Dict[int, int]", tuple: "Tuple[int]", typing.Optional: "Optional[int]"}
 
 
 class NoType(Exception):
@@ -65,12 +65,7 @@ def type_from(annotation, evaluate):
     origin, args = typing.get_origin(annotation), typing.get_args(annotation)
     bare = origin if origin in _BARE and not args and not str(annotation).endswith("[()]") else annotation
     if hashable(bare) and bare in _BARE:
-        inner = "contained types" if _BARE[bare].startswith("Dict") else "a contained type"
-        told = _BARE[bare].partition("[")[0]
-        raise NoType(
-            f"Attempted to use {told} without {inner}: {_told(annotation)} says not what it holds; write "
-            f"{_BARE[bare]}, for example"
-        )
+        raise NoType(without_contained(_BARE[bare]))
     if isinstance(annotation, dataclasses.InitVar):
         return type_from(annotation.type, evaluate)
     if origin is not None:
@@ -83,6 +78,13 @@ def type_from(annotation, evaluate):
     if _is_class_of_script(annotation):
         return Type(word_of(annotation))
     raise NoType(_unknown(annotation))
+
+
+def without_contained(example):
+    """What is told of a type that does not say what it holds; example: one that does."""
+    word = example.partition("[")[0]
+    inner, more = ("contained types", "contained type") if word == "Dict" else ("a contained type",) * 2
+    return f"Attempted to use {word} without {inner}. Please add {more}, e.g. {example}"
 
 
 _OF_PYTHON = 1 << 9  # the flag of a class that Python code has made
@@ -126,7 +128,11 @@ def _generic(annotation, origin, args, inner):
     if origin is dict:
         key = inner(args[0])
         if key not in (INT, FLOAT, BOOL, STR, TENSOR, COMPLEX) and not is_enum(key):
-            raise NoType(f"keys of a dict are int, float, complex, bool, str, Tensor or an enum, not {key}")
+            raise NoType(
+                "only int, float, complex, Tensor, device and string keys are supported: keys of a dict are int, "
+                "float, "
+                f"complex, bool, str, Tensor or an enum, not {key}"
+            )
         return Type("Dict", (key, inner(args[1])))
     if origin is tuple:
         if Ellipsis in args:
@@ -251,6 +257,8 @@ def type_of_python(value):
     found = _PLAIN.get(type(value))
     if found is not None:
         return found
+    if isinstance(value, (list, dict)) and isinstance(getattr(value, "type", None), Type):
+        return value.type  # of a ScriptList or ScriptDict
     if isinstance(value, list):
         inner = _common(value)
         return None if inner is None else list_of(inner)

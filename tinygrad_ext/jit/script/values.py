@@ -33,7 +33,7 @@ class Static:
 
     def as_value(self, c):
         """What stands for it where it leaves the program, or goes into a tuple, list or dict that does."""
-        c.fault(f"{self.told()} is no value that a graph can hold")
+        c.fault(f"{self.told()} cannot be used as a value: a graph holds no such thing")
 
     def told(self):
         return self.kind
@@ -57,7 +57,11 @@ class TupleValue(Static):
 
     def index(self, c, key):
         if type(key) is not int:
-            c.fault("a tuple is indexed by a number that is known while compiling; use a list for others")
+            c.fault(
+                "tuple index must be an integer that is known while compiling, because we cannot resolve the "
+                "output type "
+                "otherwise; use a list"
+            )
         if not -len(self.values) <= key < len(self.values):
             c.fault(f"index {key} is out of range for a tuple of {len(self.values)} items")
         return self.values[key]
@@ -118,6 +122,12 @@ class Method(Static):
 
     def told(self):
         return f"the method {self.name}"
+
+    def attribute(self, c, name):
+        c.fault(f"attribute lookup is not defined on builtin: the method {self.name} has no '{name}'")
+
+    def as_value(self, c):
+        c.fault(f"builtin cannot be used as a value: call the method {self.name}")
 
     def call(self, c, args, kwargs):
         return self.run(c, args, kwargs)
