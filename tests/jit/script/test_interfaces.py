@@ -239,7 +239,7 @@ def test_objects_behind_an_interface():
         def __init__(self, side: float):
             self.side = side
 
-    with pytest.raises(jit.Error, match="not compatible with the interface Shape"):
+    with pytest.raises(jit.Error, match="not compatible with interface Shape"):
         jit.script(wrong)
 
 

@@ -84,3 +84,49 @@ def test_an_argument_that_is_a_tensor_for_want_of_an_annotation():
         jit.CompilationUnit("def f(x, dim):\n    return x.sum(dim)")
     with pytest.raises(RuntimeError, match=r"Expected a value of type 'Tensor \(inferred\)' for argument 'x'"):
         jit.CompilationUnit("def f(x):\n    return x").f(1)
+
+
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        ("def f(x: Unknown):\n    return x", "Unknown"),
+        ("def f(x):\n    break", "'break' outside loop"),
+        (
+            "def h(x, a: List[int] = [1]):\n    return x\ndef f(x):\n    return h(x)",
+            "Mutable default parameters are not supported",
+        ),
+        ("def f(x):\n    a: int = [1]", "Expected an annotation of type List"),
+        ("def f(x):\n    a: Union[int, Dict[str, int]] = [1]", "Union type annotation with an inner List type"),
+        ("def f(x):\n    return x[slice(1, stop=2)]", "Slice does not accept any keyword arguments"),
+        ("def f(x, d: Dict[str, int]):\n    return g(**d)", "keyword-arg expansion"),
+    ],
+)
+def test_refusals_of_whole_functions(text, words):
+    with pytest.raises(jit.Error) as found:
+        jit.CompilationUnit(f"def g(a: int):\n    return a\n{text}")
+    assert words in str(found.value)
+
+
+@pytest.mark.parametrize(
+    "text, values, words",
+    [
+        ("%s %s", "'a'", "Too few arguments for format string"),
+        ("%s", "('a', 'b')", "Too many arguments for format string"),
+        ("%", "'a'", "Incomplete format specifier"),
+        ("%d", "'a'", "requires a number for formatting, but got str"),
+    ],
+)
+def test_what_a_format_lacks(text, values, words):
+    program = jit.CompilationUnit(f"def f(text: str):\n    return text % {values}")
+    with pytest.raises(jit.Error, match=words):
+        program.f(text)
+
+
+def test_comments_with_types_of_parameters_and_of_the_whole():
+    rows = {
+        "def f(a,  # type: int\n      b):\n    # type: (int, int) -> int\n    return a": "Return type line",
+        "def f(a,  # type: int\n      b, c):\n    # type: (...) -> int\n    return a": "Number of type annotations .1.",
+    }
+    for text, words in rows.items():
+        with pytest.raises(jit.Error, match=words):
+            jit.CompilationUnit(text)

@@ -149,8 +149,9 @@ def _also(cls):
 def _told_with_kind(error):
     """The text of an error with the name of its class in front, "KeyError: 'x'", since it is caught as an `Error`."""
     cls = type(error)
-    name = cls.__name__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__name__}"
-    return f"{name}: {super(Error, error).__str__()}"
+    if cls.__module__ != "builtins":
+        return f"{cls.__module__}.{cls.__name__}: {Exception.__str__(error)}"
+    return f"{cls.__name__}: {super(Error, error).__str__()}"
 
 
 PYTHONS = (ArithmeticError, LookupError, TypeError, ValueError)  # what `also_error` is asked about

@@ -51,8 +51,28 @@ def _format(text, *values):
     return text.format(*values)
 
 
+_WORDS = {
+    "not enough arguments": "Too few arguments for format string",
+    "not all arguments converted": "Too many arguments for format string",
+    "incomplete format": "Incomplete format specifier",
+    "unsupported format": "The specifier is not supported in TorchScript format strings",
+}
+
+
+def _percent(text, *values):
+    """`text % values`. What Python refuses is told in TorchScript's words too."""
+    try:
+        return text % values
+    except (TypeError, ValueError) as error:
+        said = str(error)
+        words = next((more for part, more in _WORDS.items() if part in said), "") or (
+            f"a specifier requires a number for formatting, but got {type(values[0]).__name__}" if values else ""
+        )
+        raise type(error)(f"{words}: {said}" if words else said) from None
+
+
 primitive("format", "str ...", "str", _format)
-primitive("percent", "str ...", "str", lambda text, *values: text % values)
+primitive("percent", "str ...", "str", _percent)
 primitive("ord", "str", "int", ord)
 primitive("chr", "int", "str", chr)
 primitive("hex", "int", "str", hex)

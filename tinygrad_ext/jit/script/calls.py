@@ -5,6 +5,7 @@ import ast
 from tinygrad_ext.graph.types import COMPLEX, DEVICE, DTYPE, FLOAT, INT, SCALAR, STR, TENSOR, Type
 
 from .compiler import expression, hook
+from .errors import NotSupportedError
 from .types import NUMBERS
 from .values import DictLiteral, ListLiteral, Static, type_of
 
@@ -43,7 +44,10 @@ def arguments(c, node):
         elif isinstance(operand, DictLiteral) and all(isinstance(k, str) for k in operand.keys):
             kwargs.update(zip(operand.keys, operand.values))
         else:
-            c.fault("keyword-arg expansion (**) takes a dict written in the program; name each argument")
+            c.fault(
+                "keyword-arg expansion (**) is not supported but of a dict written in the program; name each argument",
+                kind=NotSupportedError,
+            )
     return args, kwargs
 
 

@@ -45,6 +45,9 @@ class ClassValue(Static):
     def told(self):
         return f"the class {self.python.__name__}"
 
+    def as_value(self, c):
+        c.fault(f"python value of type 'type' cannot be used as a value: {self.told()}; failed to convert Python type")
+
     def attribute(self, c, name):
         cls = self.python
         if name in ("__name__", "__qualname__", "__module__"):
@@ -251,8 +254,7 @@ def object_attribute(c, value, name):
     type = type_of(value)
     cls = class_of(type.word)
     if cls is None:
-        found = c.future_attribute(value, name)
-        return found or c.fault(f"'{type}' object has no attribute or method '{name}'")
+        return c.future_attribute(value, name) or c.fault(f"'{type}' object has no attribute or method '{name}'")
     if interface_of(type) is not None:
         return c.interface_attribute(value, cls, name)
     if issubclass(cls, enum.Enum):

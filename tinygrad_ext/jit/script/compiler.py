@@ -12,7 +12,7 @@ from tinygrad_ext.graph.check import has_effect
 from tinygrad_ext.graph.ir import Block, Value
 from tinygrad_ext.graph.passes import Functional
 from tinygrad_ext.graph.signature import output_types, signature_of
-from tinygrad_ext.graph.types import BOOL, FLOAT, INT, NONE, STR, TENSOR, Type, accepts
+from tinygrad_ext.graph.types import ANY, BOOL, FLOAT, INT, NONE, STR, TENSOR, Type, accepts
 
 from .environment import ABSENT, Branch, Scope, merge, refine
 from .errors import CompileError, Error, UnsupportedNodeError, message, misfit
@@ -229,6 +229,7 @@ class Compiler:
         """A tuple, list or dict that was kept apart, as a value."""
         wanted_parts = parts_of(wanted) if wanted is not None else ()
         words = {t.word for t in wanted_parts}
+        self._check_literal(operand, wanted, words)
         if isinstance(operand, TupleValue) and "List" in words and "Tuple" not in words:
             operand = ListLiteral(operand.values)
         if isinstance(operand, TupleValue):
@@ -246,11 +247,22 @@ class Compiler:
             if inner is None:
                 key = self._common(operand.keys, "keys of a dict") if operand.keys else STR
                 inner = key, self._common(operand.values, "values of a dict")
-            items = []
+            items, told = [], Type("Dict", inner)
             for k, v in zip(operand.keys, operand.values):
-                items += [self.value(k, inner[0], "a dict key"), self.value(v, inner[1], "a dict value")]
-            return self.emit("prim::dict", items, Type("Dict", inner))
+                items += [self.value(k, inner[0], f"key of {told}"), self.value(v, inner[1], f"value of {told}")]
+            return self.emit("prim::dict", items, told)
         return operand.as_value(self)
+
+    def _check_literal(self, operand, wanted, words):
+        word = {ListLiteral: "List", DictLiteral: "Dict"}.get(type(operand))
+        if (
+            word is not None
+            and wanted is not None
+            and word not in words
+            and not accepts(wanted, Type(word, (ANY, ANY)))
+        ):
+            told = "Union type annotation with an inner" if wanted.word == "Union" else "annotation of type"
+            self.fault(f"Expected an {told} {word}{' type' if wanted.word == 'Union' else ''}, not {wanted}")
 
     def _wanted(self, word, parts, rows):
         """The types in the brackets of the one List or Dict among several types that takes these items, or None."""

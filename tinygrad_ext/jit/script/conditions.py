@@ -83,6 +83,8 @@ def truth(c, operand):
         "Union",
     ):
         made = c.call_magic("__bool__", operand, [])
+        if made is not None and type_of(made) is not BOOL:
+            c.fault(f"expected a bool expression for condition, but __bool__ gives {type_of(made)}")
         if made is not None:
             return made
         _no_truth(c, type)

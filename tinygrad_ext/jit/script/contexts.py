@@ -46,6 +46,8 @@ def context(c, manager):
         if cls is None or not (hasattr(cls, "__enter__") and hasattr(cls, "__exit__")):
             c.fault(f"a value of type {type_of(manager)} does not define __enter__ and __exit__ methods")
         made = c.object_attribute(manager, "__enter__"), c.object_attribute(manager, "__exit__")
+        if made[0].python.__code__.co_argcount != 1:
+            c.fault("__enter__ must have only one argument and one return value")
         count = len(made[1].python.__code__.co_varnames[: made[1].python.__code__.co_argcount]) - 1
         return lambda: made[0].call(c, [], {}), lambda: made[1].call(c, [None] * count, {})
     return c.fault(f"{manager.told()} cannot stand in a with; no_grad(), record_function(...) and objects can")

@@ -43,11 +43,6 @@ _MISFITS = {
     "a value to return": "Return value was annotated as having type {wanted} but is actually of type {given}",
     "a list literal": "List type annotation `List[{wanted}]` did not match the types of the given list elements: one "
     "is of type {given}",
-    "a dict key": "Dict type annotation with keys of type `{wanted}` did not match the type of an actual key type "
-    "`{given}`",
-    "a dict value": "Dict type annotation with values of type `{wanted}` did not match the type of an actual "
-    "value type "
-    "`{given}`",
     "an item": "Could not match type {given} to {wanted}: Expected a value of type '{wanted}' for an item but instead "
     "found type '{given}'",
     "an index": "Arguments for call are not valid: Expected a value of type '{wanted}' for an index but instead found "
@@ -57,6 +52,9 @@ _MISFITS = {
 
 def misfit(what, wanted, given):
     """What is told when an operand, of which it is said what it is for, is not of the type that is wanted there."""
+    part, _, whole = what.partition(" of Dict")
+    if whole:
+        return f"Dict type annotation `Dict{whole}` did not match the type of an actual {part} type `{given}`"
     plain = "Expected a value of type '{wanted}'" + (f" for {what}" if what != "a value" else "")
     text = _MISFITS.get(what, plain + " but instead found type '{given}'")
     return text.format(wanted=wanted, given=given)

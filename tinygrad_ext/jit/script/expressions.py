@@ -67,7 +67,8 @@ def python(c, value, name):
                 return found
     told = type(value).__name__
     return c.fault(
-        f"python value of type '{told}' cannot be used as a value: {name} stands outside of the function",
+        f"python value of type '{told}' cannot be used as a value: {name} stands outside of the function, and it "
+        f"failed to convert Python type '{told}' to one of script",
         "Pass it as an argument, or make it an attribute of the module (a buffer, where it is a tensor).",
     )
 
@@ -98,7 +99,7 @@ class PythonModule(Static):
             c.fault(
                 f"{self.told()} has no '{name}': {error}; object has no attribute {name}. This op may not exist or "
                 "may not be "
-                "currently supported in script"
+                "currently supported in TorchScript"
             )
         return c.python(value, f"{self.name}.{name}")
 

@@ -182,8 +182,8 @@ class Parameters:
         if self.rest is not None:
             args, rest = args[:count], args[count:]
         if len(args) > count:
-            told = f"{self.function}() takes {count} positional arguments but {len(args)} were given"
-            c.fault(f"Expected at most {count} arguments but found {len(args)}: {told}")
+            told = f"Expected at most {self.positional} arguments but found {len(args) + self.skip}"
+            c.fault(f"{told}: {self.function}() takes {count} positional arguments but {len(args)} were given")
         found = dict(zip(names, args))
         for name, operand in kwargs.items():
             if name not in names:
@@ -204,8 +204,8 @@ class Parameters:
 @hook
 def default(c, value, name):
     """The operand of a default value."""
-    if isinstance(value, (list, dict)) and not value:
-        return c.empty(value)
+    if isinstance(value, (list, dict)):
+        return c.fault(f"Mutable default parameters are not supported, as of {name}") if value else c.empty(value)
     if isinstance(value, Tensor):
         kept = c.defaults.setdefault(id(value), _Default(value))
         return c.field(kept, "value", f"{c.frame.source.name}.{name}", "constant", TENSOR)

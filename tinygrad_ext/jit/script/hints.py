@@ -7,6 +7,11 @@ from tinygrad_ext.graph.types import ANY, BOOL, COMPLEX, FLOAT, INT, TENSOR
 from .compiler import hook
 from .values import type_of
 
+_TOLIST = (
+    "tolist(): Output annotation list dimension and runtime tensor dimension must match, and Output annotation element "
+    "type and runtime tensor element type must match for tolist()"
+)
+
 
 @hook
 def hinted(c, node, type):
@@ -28,4 +33,4 @@ def hinted(c, node, type):
         c.fault(f"{inner} is not one of the supported element types for tolist: int, float, bool, complex", node=node)
     with c.at(node):
         made = c.emit("prim::tensor.tolist", (tensor,), ANY)
-        return c.emit("prim::expect", (made, str(type), "tolist()"), type)
+        return c.emit("prim::expect", (made, str(type), _TOLIST), type)

@@ -29,8 +29,8 @@ def interface(obj):
     """
     if issubclass(obj, nn.Module) and obj.__bases__ != (nn.Module,):
         raise RuntimeError(
-            f"the interface {obj.__name__} inherits from {obj.__bases__[0].__name__}; let it inherit from nn.Module "
-            "alone"
+            f"the interface {obj.__name__} inherits from {obj.__bases__[0].__name__}: jit.interface does not support "
+            "inheritance yet. Please directly inherit from nn.Module"
         )
     obj._tgx_script_interface = True
     obj._tgx_fits = classmethod(lambda cls, value: not lacking(value, cls))
@@ -86,20 +86,28 @@ def lacking(value, cls):
     """Why a Python value, a module or object, is not of an interface; "" where it is."""
     if isinstance(value, nn.Module):
         if not hasattr(value, "_tgx_call"):
-            return f"{type(value).__name__} is not compiled: pass jit.script(module)"
+            return (
+                f"cannot set an attribute of a ScriptModule with non-scripted module: {type(value).__name__} is not "
+                "compiled: pass jit.script(module)"
+            )
     elif issubclass(cls, nn.Module):
-        return f"only modules are of the interface {cls.__name__}, not a {type(value).__name__}"
+        return f"only modules, not {type(value).__name__}: a ScriptModule class can be subtype of module interface"
     names = vars(cls).get("_tgx_names")
     if names is not None:  # of an archive
         return "".join(f"it has no method '{n}'" for n in names if not callable(getattr(value, n, None)))
     return _lacking_methods(getattr(value, "_tgx_class", None) or type(value), cls, value)
 
 
+def type_name(value):
+    return getattr(value, "original_name", type(value).__name__)
+
+
 def why_not(value, type):
     """Why a Python value is not of a type that has interfaces in it; "" where that is not the reason."""
     cls = interface_of(type)
     if cls is not None:
-        return lacking(value, cls)
+        why = lacking(value, cls)
+        return why and f"{why}: {type_name(value)} is not compatible with interface {cls.__name__}"
     values = value if isinstance(value, (list, tuple)) else (value,)
     return next(filter(None, (why_not(v, t) for t in type.args for v in values)), "")
 
@@ -161,7 +169,10 @@ def _asked(c, cls, name):
     wanted = methods_of_interface(cls).get("forward" if name == "__call__" else name)
     if wanted is None:
         known = ", ".join(methods_of_interface(cls))
-        c.fault(f"'{cls.__name__}' object has no attribute or method '{name}'; the interface says {known}")
+        c.fault(
+            f"Could not compile this: '{cls.__name__}' object has no attribute or method '{name}'; the interface "
+            f"says {known}"
+        )
     return _signature(wanted)
 
 
@@ -282,5 +293,5 @@ def cast_to_interface(c, operand, wanted):
     why = f"{held.__name__} is no module" if issubclass(cls, nn.Module) and not issubclass(held, nn.Module) else ""
     why = why or _lacking_methods(held, cls, None)
     if why:
-        c.fault(f"{held.__name__} is not compatible with the interface {cls.__name__}: {why}")
+        c.fault(f"{held.__name__} is not compatible with interface {cls.__name__}: {why}")
     return c.emit("prim::cast", (operand,), wanted)

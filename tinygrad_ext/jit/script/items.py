@@ -71,7 +71,9 @@ def _cut(c, node):
         named = c.frame.lookup(node.func.id)
     except LookupError:
         return node  # which is refused where it is compiled
-    if named is not slice or not 1 <= len(node.args) <= 3 or node.keywords:
+    if named is slice and node.keywords:
+        c.fault("Slice does not accept any keyword arguments")
+    if named is not slice or not 1 <= len(node.args) <= 3:
         return node
     parts = [None if isinstance(a, ast.Constant) and a.value is None else a for a in node.args]
     row = (None, parts[0], None) if len(parts) == 1 else (*parts, None)[:3]

@@ -159,8 +159,10 @@ class ModuleValue(Static):
         if isinstance(found, python_types.FunctionType):
             return FunctionValue(found, name, (self,))
         if found is None:
+            left = name in getattr(self.cls, "__jit_ignored_attributes__", ())
             c.fault(
-                f"Module '{self.cls.__name__}' has no attribute '{name}'",
+                f"Module '{self.cls.__name__}' has no attribute '{name}'"
+                + (" (This attribute was ignored during compilation)" if left else ""),
                 f"Set self.{name} in __init__, before the module is scripted.",
             )
         return c.python(getattr(self.cls, name), f"self.{name}")
@@ -178,7 +180,10 @@ class ModuleValue(Static):
             name = "__call__"
         entry = stored(name)
         if entry is None:
-            c.fault(f"{self.module.original_name} was saved without a scripted method '{name}'")
+            c.fault(
+                f"{self.module.original_name} has no attribute '{name}': it was saved without a scripted method of "
+                "this name"
+            )
         return StoredMethod(self.module, name, entry, self.path)
 
     def set(self, c, name, operand):

@@ -180,7 +180,14 @@ def augment(c, operand, op, other):
         c.effect("prim::dict.update", operand, c.value(other, x))
         return operand
     made = c.call_magic(f"__i{_MAGIC[type(op)]}__", operand, [other])
-    return made if made is not None else binary(c, op, operand, other)
+    return made if made is not None else _made_anew(c, op, operand, other)
+
+
+def _made_anew(c, op, operand, other):
+    cls = class_of(type_of(operand).word) if type_of(operand) is not None else None
+    if cls is not None and not hasattr(cls, f"__{_MAGIC[type(op)]}__"):
+        c.fault(f"Cannot emit inplace op: {_no_operator(operand, other, BINARY[type(op)][4], f'i{_MAGIC[type(op)]}')}")
+    return binary(c, op, operand, other)
 
 
 @expression(ast.UnaryOp)
@@ -272,7 +279,7 @@ def check_ordered(c, type, what):
         return
     c.fault(
         f"{what}: values of type {type} are not sortable",
-        "Numbers, texts, lists and tuples of them are, and objects with __lt__.",
+        "Numbers, texts, lists and tuples of them are; a class must define a __lt__ method.",
     )
 
 

@@ -286,8 +286,8 @@ def _fitting(module, name, value):
     told = next((a[name] for a in map(annotations_of, class_of_module(module).__mro__) if name in a), None)
     why = lacking(value, told) if is_interface(told) else ""
     if why:
-        told, owner = told.__name__, class_of_module(module).__name__
-        raise RuntimeError(f"{why}: not compatible with interface {told}; {name} of {owner} has the interface {told}")
+        told, owner = told.__name__, f"{class_of_module(module).__name__} has the interface {told.__name__}"
+        raise RuntimeError(f"{why}; it is not compatible with interface {told}: {name} of {owner}")
 
 
 class RecursiveScriptModule(ScriptModule):

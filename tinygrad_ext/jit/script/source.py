@@ -4,6 +4,8 @@ The whole text is parsed and the function looked up by its line, so that multi-l
 of a call need no guessing where a block ends.
 """
 
+import __future__
+
 import ast
 import functools
 import inspect
@@ -100,7 +102,11 @@ def functions_of(text, around):
     filename = f"<CompilationUnit {next(_numbers)}>"
     tree = of_text(textwrap.dedent(text), filename)
     space = {**vars(typing), "math": math, **_PACKAGE, **around, "__name__": filename}
-    exec(compile(tree, filename, "exec"), space)
+    try:
+        code = compile(tree, filename, "exec", flags=__future__.annotations.compiler_flag)
+    except SyntaxError as error:
+        raise FrontendError(f"{filename}, line {error.lineno}: {error.msg}") from None
+    exec(code, space)
     return {
         name: found
         for name, found in space.items()

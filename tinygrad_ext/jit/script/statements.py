@@ -8,7 +8,7 @@ from tinygrad_ext.graph.types import ANY, BOOL, NONE, accepts
 
 from .compiler import hook, statement
 from .environment import ABSENT, FLAGS, LEFT, RESULT, RETURNED, SKIPPED, NeverReturns
-from .errors import AnnotationError, NotSupportedError
+from .errors import AnnotationError, NotSupportedError, misfit
 from .types import unify
 from .values import DictLiteral, ListLiteral, Static, TupleValue, Unbound, type_of
 
@@ -159,6 +159,14 @@ def _bind(c, name, operand):
     c.scope.bound[name] = settled(c, operand, declared)
 
 
+def _of_dicts(wanted, given):
+    """Which part of a dict's type does not fit, in words."""
+    if wanted.word != "Dict" or given.word != "Dict":
+        return ""
+    part, word = (1, "value") if accepts(wanted.args[0], given.args[0]) else (0, "key")
+    return ": " + misfit(f"{word} of {wanted}", wanted.args[part], given.args[part])
+
+
 def _kind(operand):
     return f"module, {operand.told()}" if operand.told().startswith("the module") else operand.told()
 
@@ -229,7 +237,7 @@ def _annotated(c, node):
         if not isinstance(operand, Static) and not accepts(type, given):
             c.fault(
                 f"Variable '{node.target.id}' is annotated with type {type} but is being assigned to a value of type "
-                f"{given}"
+                f"{given}{_of_dicts(type, given)}"
             )
         c.scope.bound[node.target.id] = settled(c, operand, type)
 

@@ -33,7 +33,19 @@ def type_comments(tree, lines):
     signature = _signature(whole[0], tree)
     names = [*tree.args.posonlyargs, *tree.args.args, *tree.args.kwonlyargs]
     types = signature.argtypes
-    if len(types) == 1 and isinstance(types[0], ast.Constant) and types[0].value is Ellipsis:
+    told = {number for number, text in found if text not in whole}
+    own = [a for a in names if a.lineno in told]
+    short = len(types) == 1 and isinstance(types[0], ast.Constant) and types[0].value is Ellipsis
+    if own and not short:
+        raise BadComment(
+            f"Return type line '# type: {whole[0]}' tells types beside those of the parameters", "Write (...)."
+        )
+    if short and len(own) < len(names) - 1:
+        raise BadComment(
+            f"Number of type annotations ({len(own)}) did not match the number of function parameters ({len(names)}):",
+            "Give one for each, self left out.",
+        )
+    if short:
         own = {number: text for number, text in found if text not in whole}
         types = [_expression(own[a.lineno], tree) if a.lineno in own else None for a in names]
         return types, signature.returns

@@ -19,7 +19,7 @@ class Static:
     kind = "an object"
 
     def attribute(self, c, name):
-        c.fault(f"{self.told()} has no attribute '{name}' that script knows")
+        c.fault(f"{self.told()} has no attribute '{name}' that script knows: object has no attribute or method")
 
     def call(self, c, args, kwargs):
         c.fault(f"{self.told()} cannot be called in script")

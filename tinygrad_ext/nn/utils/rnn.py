@@ -21,8 +21,8 @@ __all__ = [
 class _Packed(NamedTuple):
     data: tg.Tensor
     batch_sizes: tg.Tensor
-    sorted_indices: object
-    unsorted_indices: object
+    sorted_indices: tg.Tensor | None
+    unsorted_indices: tg.Tensor | None
 
 
 class PackedSequence(_Packed):
