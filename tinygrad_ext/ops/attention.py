@@ -37,7 +37,11 @@ def _attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable
         )
     long = query.shape[-2] * key.shape[-2] > _LONG and query.dtype in (tg.float32, tg.float64)
     if long and not dropout_p:
-        return fused._attention_tiles(query, key, value, attn_mask, is_causal, scale)
+        if attn_mask is not None and attn_mask.dim() < 2:
+            attn_mask = attn_mask.reshape(1, -1)
+        carried = any(hasattr(t, "level") for t in (query, key, value, attn_mask))
+        call = fused._attention_tiles if carried else fused._attention_step
+        return call(query, key, value, attn_mask, is_causal, scale)
     weights, blind = weights_of((query * scale) @ key.transpose(-2, -1), attn_mask, is_causal)
     if dropout_p:
         weights = fused.dropout(weights, dropout_p, True)

@@ -8,7 +8,9 @@ maxima; they save memory only where one row of scores is larger than that, and c
 import math
 
 import tinygrad_ext as tg
+from tinygrad_ext.ops.batching import told
 from tinygrad_ext.ops.fused import fused
+from tinygrad_ext.ops.matrices import together
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
 
@@ -37,15 +39,26 @@ def _matrices(attn_mask, batch):
     return attn_mask.expand(*batch, rows, columns)
 
 
-def _mask_of(masks, batch, head, first, last, keys):
-    """The part of a mask for some rows of one head."""
-    if masks is None:
-        return None
+def _place(batch, head):
+    """Which head it is in each dimension of the batch."""
     place = []
     for size in reversed(batch):
         place.append(head % size)
         head //= size
-    mask = masks[(*place[::-1],)]
+    return tuple(place[::-1])
+
+
+def _leading(attn_mask, batch):
+    """The sizes of a mask in front of its matrices, as many as those of the batch."""
+    own = tuple(attn_mask.shape[:-2])
+    return (*[1] * (len(batch) - len(own)), *own)
+
+
+def _mask_of(masks, batch, head, first, last, keys):
+    """The part of a mask for some rows of one head."""
+    if masks is None:
+        return None
+    mask = masks[_place(batch, head)]
     mask = mask[first:last] if mask.shape[0] > 1 else mask
     return mask[:, :keys] if mask.shape[1] > 1 else mask
 
@@ -90,10 +103,10 @@ def _backward(grad, query, key, value, attn_mask, is_causal, scale, needs):
     rows, columns = q.shape[1], k.shape[1]
     masks = _matrices(attn_mask, batch)
     of_q, of_k, of_v = [], [], []
-    of_mask = tg.zeros_like(attn_mask) if needs[3] else None
-    of_masks = _matrices(of_mask, batch)
+    of_masks = {}
     for head in range(q.shape[0]):
         more_k, more_v = tg.zeros_like(k[head]), tg.zeros_like(v[head])
+        parts = []
         for first, last, keys in _tiles(rows, columns, is_causal):
             mask = _mask_of(masks, batch, head, first, last, keys)
             part, into, from_ = q[head, first:last], k[head, :keys], v[head, :keys]
@@ -102,19 +115,24 @@ def _backward(grad, query, key, value, attn_mask, is_causal, scale, needs):
             seen = seen if blind is None else seen.masked_fill(blind, 0)
             slopes = fused._softmax_backward_data(seen @ from_.transpose(0, 1), weights, -1, weights.dtype)
             if needs[3]:
-                target = _mask_of(of_masks, batch, head, first, last, keys)
-                target.add_(slopes.sum_to_size(target.shape))
+                parts.append(tg.cat([slopes, slopes.new_zeros(last - first, columns - keys)], 1))
             slopes = slopes * scale
             of_q.append(slopes @ into)
             more_k.narrow(0, 0, keys).add_(slopes.transpose(0, 1) @ part)
             more_v.narrow(0, 0, keys).add_(weights.transpose(0, 1) @ seen)
+        if needs[3]:
+            place = tuple([i if n > 1 else 0 for i, n in zip(_place(batch, head), _leading(attn_mask, batch))])
+            own = tg.cat(parts).sum_to_size((1, *attn_mask.shape)[-2:])
+            of_masks[place] = of_masks[place] + own if place in of_masks else own
         of_k.append(more_k)
         of_v.append(more_v)
     if not of_k:
-        return query * 0, key * 0, value * 0, of_mask
+        return query * 0, key * 0, value * 0, attn_mask * 0 if needs[3] else None
     whole = [tg.cat(of_q), tg.stack(of_k), tg.stack(of_v)]
     whole = [w.reshape(*batch, *t.shape[-2:]).sum_to_size(t.shape) for w, t in zip(whole, (query, key, value))]
-    return *whole, of_mask
+    if not needs[3]:
+        return *whole, None
+    return *whole, tg.stack([of_masks[place] for place in sorted(of_masks)]).reshape(attn_mask.shape)
 
 
 def _samples(make):
@@ -127,10 +145,55 @@ op(
     "aten::_attention_tiles(Tensor query, Tensor key, Tensor value, Tensor? attn_mask, bool is_causal, "
     "float scale) -> Tensor",
     compose=_forward,
+    variants="function",
+    where="_fused",
+    types="float",
+    samples=_samples,
+    doc="scaled_dot_product_attention without dropout, a tile of rows at a time: for transforms and captured graphs.",
+)
+
+
+def _shape(query, key, value, attn_mask, is_causal, scale):
+    batch = tg.broadcast_shapes(*[t.shape[:-2] for t in (query, key, value)])
+    return query.new_empty((*batch, query.shape[-2], value.shape[-1]))
+
+
+def _tangent(
+    query, key, value, attn_mask, is_causal, scale, query_tangent, key_tangent, value_tangent, attn_mask_tangent
+):
+    """Of the whole matrix at once: the tangent of the softmax times the values, and the weights times theirs."""
+    weights, blind = weights_of((query * scale) @ key.mT, attn_mask, is_causal)
+    moved = tg.zeros_like(weights) if attn_mask_tangent is None else attn_mask_tangent.expand(weights.shape)
+    if query_tangent is not None:
+        moved = moved + (query_tangent * scale) @ key.mT
+    if key_tangent is not None:
+        moved = moved + (query * scale) @ key_tangent.mT
+    found = (weights * (moved - (weights * moved).sum(-1, True))) @ value
+    if value_tangent is not None:
+        found = found + weights @ value_tangent
+    return found if blind is None else found.masked_fill(blind, 0)
+
+
+_tiles_of = lambda *args: fused._attention_tiles(*args)
+_MASKED, _PLAIN = (together("_attention_step", _tiles_of, (2, 2, 2, rank)) for rank in (2, None))
+
+
+@told("_attention_step")
+def _batched(b, *args):
+    return (_PLAIN if args[3] is None else _MASKED)(b, *args)
+
+
+op(
+    "aten::_attention_step(Tensor query, Tensor key, Tensor value, Tensor? attn_mask, bool is_causal, float scale) -> "
+    "Tensor",
+    kernel=_forward,
+    shape=_shape,
+    batch=_batched,
+    jvp=_tangent,
     grad={"query, key, value, attn_mask": _backward},
     variants="function",
     where="_fused",
     types="float",
     samples=_samples,
-    doc="scaled_dot_product_attention without dropout, a tile of rows at a time.",
+    doc="_attention_tiles as one step, whose derivative makes each tile again instead of keeping it.",
 )
