@@ -154,6 +154,21 @@ _LAZY_NAMES = {
         ),
         "tensor.asked",
     ),
+    **dict.fromkeys(
+        (
+            "_assert_async",
+            "_check",
+            "_check_index",
+            "_check_is_size",
+            "_check_not_implemented",
+            "_check_tensor_all",
+            "_check_tensor_all_with",
+            "_check_type",
+            "_check_value",
+            "_check_with",
+        ),
+        "tensor.checked",
+    ),
     "Future": "futures",
     "svd_lowrank": "ops.lowrank",
     "pca_lowrank": "ops.lowrank",
@@ -211,6 +226,11 @@ def __getattr__(name):
         value = getattr(importlib.import_module("tinygrad_ext." + _LAZY_NAMES[name]), name)
         globals()[name] = value
         return value
+    if name.startswith("_foreach_"):
+        from tinygrad_ext.tensor import foreach  # lazy: optimizers of libraries alone ask for it
+
+        if name in foreach.names():
+            return globals().setdefault(name, foreach.make(name))
     answer = _assemble.stand_in(name)
     if answer is not None:
         return answer

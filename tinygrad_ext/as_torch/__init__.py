@@ -8,6 +8,7 @@ other submodule: there is one of each thing, whichever name it is imported by.
 import sys
 
 import tinygrad_ext
+from tinygrad_ext.as_torch import absent_names, absent_ops
 from tinygrad_ext.as_torch.finder import NAME, OURS, AliasFinder, MissingFinder, drop, loaded, mirror
 from tinygrad_ext.as_torch.version import Version
 from tinygrad_ext.core.call.type_names import name_types
@@ -20,6 +21,7 @@ TORCH_VERSION = "2.13.0"
 _finders = ()
 _own_version = tinygrad_ext.__version__
 _set_aside = {}
+_undo = []
 
 
 def installed():
@@ -65,6 +67,7 @@ def install(*, replace=False):
     tinygrad_ext.__version__ = Version(f"{TORCH_VERSION}+tinygrad_ext.{_own_version}")
     _name(NAME)
     mirror()
+    _undo.append(absent_ops.install())
 
 
 def uninstall():
@@ -76,6 +79,8 @@ def uninstall():
         if finder in sys.meta_path:
             sys.meta_path.remove(finder)
     _finders = ()
+    absent_names.empty()
+    _undo.pop()()
     _take_stand_ins_off(drop(NAME))
     _name(OURS)
     tinygrad_ext.__version__ = _own_version
@@ -93,7 +98,7 @@ def _take_stand_ins_off(modules):
 
 
 def _is_stand_in(module):
-    return module.__name__.startswith(f"{OURS}.as_torch.stand_ins.")
+    return module.__name__.startswith((f"{OURS}.as_torch.stand_ins.", f"{NAME}."))
 
 
 def _name(package):

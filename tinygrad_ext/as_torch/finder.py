@@ -12,7 +12,7 @@ import pkgutil
 import sys
 from importlib.machinery import ModuleSpec
 
-from tinygrad_ext.as_torch import places
+from tinygrad_ext.as_torch import absent_names, places
 from tinygrad_ext.errors import torch_names
 
 OURS = "tinygrad_ext"
@@ -45,6 +45,7 @@ def mirror():
     """
     for name, module in loaded(OURS).items():
         sys.modules[_renamed(name, OURS, NAME)] = module
+        absent_names.fill(module, name[len(OURS) + 1 :])
 
 
 def own_name(place):
@@ -59,16 +60,21 @@ class AliasFinder:
     def find_spec(self, name, path=None, target=None):
         """The spec of a module of ours under its alias, or None."""
         own = _renamed(name, NAME, OURS)
+        if not own:
+            return None
         # what stands for a place goes first: the place's parent may have no file here, and could not be asked
         place = name[len(NAME) + 1 :]
-        own = own and (own_name(place) or own)
+        own = own_name(place) or own
         try:
-            spec = own and importlib.util.find_spec(own)
+            spec = importlib.util.find_spec(own)
         except ModuleNotFoundError:  # of its parent, which stands for a place and has no folder
             spec = None
         if not spec:
-            return None
-        package = spec.submodule_search_locations is not None or place in places.PACKAGES
+            absent = place in absent_names.places() and not _asked_by()[0]
+            return ModuleSpec(name, _AbsentLoader(place), is_package=True) if absent else None
+        package = (
+            spec.submodule_search_locations is not None or place in places.PACKAGES or place in absent_names.packages()
+        )
         return ModuleSpec(name, _AliasLoader(own, place), origin=spec.origin, is_package=package)
 
 
@@ -92,7 +98,22 @@ class _AliasLoader:
         """Nothing to run; give the module its own spec back, and show what its import brought in."""
         module.__spec__ = self._spec
         _hold_parts(module, self._place)
+        absent_names.fill(module, self._place)
         mirror()
+
+
+class _AbsentLoader:
+    """Makes a module of PyTorch's of which nothing is here."""
+
+    def __init__(self, place):
+        self._place = place
+
+    def create_module(self, spec):
+        """A module whose names fail at use."""
+        return absent_names.module(self._place)
+
+    def exec_module(self, module):
+        """Nothing to run."""
 
 
 def _hold_parts(module, place):

@@ -8,6 +8,8 @@ from tinygrad_ext.errors.moved_files import MOVED
 
 STAND_INS = frozenset(
     [
+        "__config__",
+        "__future__",
         "_C",
         "_C._functorch",
         "_VF",

@@ -26,11 +26,13 @@ def no_attribute(module, name, known, more=""):
 
 
 def stand_in(place):
-    """The module that answers for one of PyTorch's while `import torch` means this package, else None."""
+    """What answers for a module or name of PyTorch's while `import torch` means this package, else None."""
     alias = sys.modules.get("tinygrad_ext.as_torch")
-    if alias is None or not alias.installed() or place not in {*alias.places.STAND_INS, *alias.places.ALIKE}:
+    if alias is None or not alias.installed():
         return None
-    return importlib.import_module("torch." + place)
+    if place in {*alias.places.STAND_INS, *alias.places.ALIKE}:
+        return importlib.import_module("torch." + place)
+    return alias.absent_names.answer(place)
 
 
 def refuse_unknown(module):

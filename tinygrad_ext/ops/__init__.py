@@ -143,7 +143,7 @@ def load_library(path):
 
 @_boundary
 def __getattr__(name):
-    if name.startswith("_") or _namespace is None or is_part(name):
+    if name.startswith("__") or _namespace is None or is_part(name) or (name[0] == "_" and name not in _names()):
         raise AttributeError(f"module 'tinygrad_ext.ops' has no attribute '{name}'")
     return _namespace(name)
 

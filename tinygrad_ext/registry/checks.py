@@ -58,7 +58,7 @@ def check_namespace(what, namespace, to):
             "replace what is in it. Register under a namespace of your own, and override calls with __torch_function__"
         )
     check_name(what, "the namespace", namespace)
-    if namespace.startswith("_") or is_part(namespace):
+    if namespace.startswith("__") or is_part(namespace):
         raise RuntimeError(f"{what}: '{namespace}' is a name of the package tinygrad_ext.ops; choose another namespace")
     if to.namespaces is not None and namespace not in to.namespaces:
         own = " and ".join(f"'{n}'" for n in to.namespaces) or "none"

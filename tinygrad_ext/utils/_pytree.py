@@ -4,13 +4,16 @@ Tuples, named tuples (what ops return among them), lists, dicts, ordered and def
 all else is a leaf, until `register_pytree_node` tells how it is taken apart.
 """
 
-from typing import Any
+from collections import namedtuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 from tinygrad_ext.core.call.boundary import boundary
 
 from ._trees import LeafSpec, TreeSpec
 from ._trees import flatten as _flatten
 from ._trees import kind_of as _kind_of
+from ._trees import kinds as _kinds
 from ._trees import register as _register
 from ._trees import unflatten as _unflatten
 from ._trees import unregister as _unregister
@@ -34,6 +37,47 @@ __all__ = [
 ]
 
 Context = PyTree = Any  # the types that libraries name; any value is a tree
+
+
+class NodeDef(NamedTuple):
+    """How values of a class are taken apart and put together."""
+
+    type: type
+    flatten_fn: Callable
+    unflatten_fn: Callable
+    flatten_with_keys_fn: Callable | None = None
+
+
+class _SupportedNodes(Mapping):
+    """{class: NodeDef}; `namedtuple` itself stands for all of its kind."""
+
+    def __getitem__(self, cls):
+        kind = _kind_of(namedtuple("_", "")(), None) if cls is namedtuple else _kinds()[cls]
+        return NodeDef(cls, *kind)
+
+    def __iter__(self):
+        return iter([*_kinds(), namedtuple])
+
+    def __len__(self):
+        return len(_kinds()) + 1
+
+
+SUPPORTED_NODES = _SupportedNodes()
+
+
+def _get_node_type(tree):
+    """The class that SUPPORTED_NODES knows a value by, if any."""
+    kind = type(tree)
+    return namedtuple if kind not in _kinds() and _kind_of(tree, None) is not None else kind
+
+
+def _is_leaf(tree, is_leaf=None):
+    return _kind_of(tree, is_leaf) is None
+
+
+def _register_pytree_node(cls, flatten_fn, unflatten_fn, **others):
+    """`register_pytree_node` by the name it once had."""
+    register_pytree_node(cls, flatten_fn, unflatten_fn)
 
 
 @boundary

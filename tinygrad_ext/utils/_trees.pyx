@@ -87,6 +87,11 @@ def register(cls, to_children, from_children):
     _kinds[cls] = Kind(to_children, from_children)
 
 
+def kinds():
+    """{class: Kind} of the containers, named tuples aside."""
+    return _kinds
+
+
 def unregister(cls):
     """Let values of a class be leaves again."""
     del _kinds[cls]

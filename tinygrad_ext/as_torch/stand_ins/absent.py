@@ -1,11 +1,48 @@
-"""What stands for a name that cannot be had: importing it works, using it says so."""
+"""What stands for a name that cannot be had: importing it works, using it says so.
+
+A library that is being imported may call it all the same, to decorate a function or for a constant: it gets a `Later`.
+"""
+
+import inspect
+import sys
+
+
+class Later:
+    """What a call gave while a module was imported: it gives back what it decorates, and fails at any other use."""
+
+    def __init__(self, name, why):
+        self._name, self._why = name, why
+
+    def __call__(self, *args, **kwargs):
+        if len(args) == 1 and not kwargs and callable(args[0]):
+            return args[0]
+        raise NotImplementedError(f"torch.{self._name}: {self._why}")
+
+    def __or__(self, other):
+        return self
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise NotImplementedError(f"torch.{self._name}: {self._why}")
+
+
+def _called(name, why, args):
+    """A Later while a module is imported; else NotImplementedError."""
+    frame = sys._getframe(2)
+    while frame is not None and frame.f_code.co_filename != "<frozen importlib._bootstrap>":
+        frame = frame.f_back
+    if frame is None:
+        raise NotImplementedError(f"torch.{name}: {why}")
+    later = Later(name, why)
+    return later(*args) if len(args) == 1 and inspect.isroutine(args[0]) else later
 
 
 def function(name, why):
     """A function that raises NotImplementedError."""
 
     def absent(*args, **kwargs):
-        raise NotImplementedError(f"torch.{name}: {why}")
+        return _called(name, why, args)
 
     absent.__name__ = absent.__qualname__ = name.rpartition(".")[2]
     absent.__doc__ = f"Refused with NotImplementedError: {why}."
@@ -21,12 +58,12 @@ class _Absent(type):
     """The type of a type that has no instances."""
 
     def __call__(cls, *args, **kwargs):
-        raise NotImplementedError(cls._absent)
+        return _called(*cls._absent, args)
 
 
 def types(module, names, why):
     """Types that can be named, asked about and inherited from, and of which nothing can be made."""
     return {
-        name: _Absent(name, (), {"__doc__": f"There is none: {why}.", "_absent": f"torch.{module}.{name}: {why}"})
+        name: _Absent(name, (), {"__doc__": f"There is none: {why}.", "_absent": (f"{module}.{name}", why)})
         for name in names.split()
     }

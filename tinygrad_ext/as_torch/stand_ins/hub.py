@@ -2,6 +2,16 @@
 
 import os
 import re
+from urllib.parse import urlparse  # noqa: F401 - libraries import it from there
+
+try:
+    from tqdm import tqdm
+except ImportError:
+
+    def tqdm(iterable=None, **options):
+        """What is given, without a bar."""
+        return iterable
+
 
 from . import absent
 
@@ -12,10 +22,15 @@ READ_DATA_CHUNK = 128 * 1024
 _folder = None
 
 
+def _get_torch_home():
+    """The folder that such folders lie in."""
+    home = os.environ.get("TORCH_HOME") or os.path.join(os.environ.get("XDG_CACHE_HOME", "~/.cache"), "torch")
+    return os.path.expanduser(home)
+
+
 def get_dir():
     """The folder where files that were fetched would lie."""
-    home = os.environ.get("TORCH_HOME") or os.path.join(os.environ.get("XDG_CACHE_HOME", "~/.cache"), "torch")
-    return _folder or os.path.join(os.path.expanduser(home), "hub")
+    return _folder or os.path.join(_get_torch_home(), "hub")
 
 
 def set_dir(d):

@@ -1,0 +1,136 @@
+"""Under the alias: names of PyTorch that are not here can be imported, and fail when they are used."""
+
+import importlib
+import sys
+import types
+
+import pytest
+
+import tinygrad_ext
+from tinygrad_ext.as_torch import absent_names
+
+
+def test_what_is_not_here_is_imported_and_fails_at_use(as_torch):
+    from torch.distributed.fsdp.fully_sharded_data_parallel import FullyShardedDataParallel
+    from torch.nn.parallel.distributed import DistributedDataParallel
+    from torch.utils.data.dataloader import _BaseDataLoaderIter
+
+    for kind in (FullyShardedDataParallel, DistributedDataParallel, _BaseDataLoaderIter):
+        assert not isinstance(as_torch.nn.Linear(1, 1), kind) and issubclass(type("Mine", (kind,), {}), kind)
+        with pytest.raises(NotImplementedError, match=r"torch\..*: tinygrad_ext has none of this"):
+            kind()
+    with pytest.raises(NotImplementedError, match=r"torch\.quantize_per_tensor: "):
+        as_torch.quantize_per_tensor(as_torch.ones(2), 1.0, 0, as_torch.qint8)
+    with pytest.raises(ImportError, match="no_such_name"):
+        from torch.nn.modules.batchnorm import no_such_name  # noqa: F401
+    with pytest.raises(ModuleNotFoundError, match="has no no_such_module there"):
+        importlib.import_module("torch.distributed.no_such_module")
+
+
+def test_each_kind_of_name_can_be_named(as_torch):
+    from torch._tensor_str import PRINT_OPTS
+    from torch.fx.node import Target
+    from torch.jit.annotations import List
+
+    assert List is __import__("typing").List and Target is __import__("typing").Any
+    assert repr(PRINT_OPTS) == "torch._tensor_str.PRINT_OPTS"
+    assert {as_torch.qint32: 1}[as_torch.qint32] == 1 and repr(as_torch.qint32) == "torch.qint32"
+    assert as_torch._C.DispatchKey.AutocastCPU.name == "AutocastCPU"
+    assert issubclass(as_torch._dynamo.exc.TorchDynamoException, RuntimeError)
+    assert not hasattr(as_torch, "no_such_name") and not hasattr(as_torch.ops.aten, "no_such_op")
+
+
+def test_ops_that_are_not_here_are_keys_of_tables(as_torch):
+    alias = as_torch.ops.aten.alias
+    assert (
+        alias.default is as_torch.ops.aten.alias.default
+        and {alias.default: 1}
+        and alias.default.name() == "aten::alias.default"
+    )
+    with pytest.raises(NotImplementedError, match=r"torch\.ops\.aten\.alias\.default: "):
+        alias.default(as_torch.ones(1))
+
+
+def test_a_library_may_decorate_with_them_while_it_is_imported(as_torch, tmp_path, monkeypatch):
+    (tmp_path / "tgx_decorates.py").write_text(
+        "import torch\nKEYS = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU) | torch._C.DispatchKeySet(1)\n"
+        "@torch.utils.data.functional_datapipe('mine')\nclass Mine:\n    pass\n"
+        "@torch.onnx.symbolic_helper.parse_args('v')\ndef symbolic(x):\n    return x\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    made = importlib.import_module("tgx_decorates")
+    del sys.modules["tgx_decorates"]
+    assert isinstance(made.Mine, type) and made.symbolic(2) == 2
+    with pytest.raises(NotImplementedError, match=r"torch\._C\.DispatchKeySet: "):
+        made.KEYS()
+
+
+def test_floats_of_eight_bits_come_when_they_are_asked_for(as_torch):
+    x = as_torch.tensor([1.0, 2.6, -1000.0, 0.001, float("nan")])
+    assert as_torch.finfo(as_torch.float8_e4m3fn).max == 448 and as_torch.finfo(as_torch.float8_e5m2).max == 57344
+    assert x.to(as_torch.float8_e5m2).float()[:4].tolist() == [1.0, 2.5, -1024.0, 0.0009765625]
+    assert as_torch.zeros(2).to(as_torch.float8_e4m3fnuz).dtype is as_torch.float8_e4m3fnuz
+
+
+def test_nothing_of_it_is_left_without_the_alias():
+    assert not hasattr(tinygrad_ext, "qint32") and not hasattr(tinygrad_ext.ops.aten, "alias")
+    assert not absent_names._filled
+
+
+def test_the_list_names_nothing_that_is_here(as_torch):
+    def is_made(place, name):
+        value = getattr(importlib.import_module(f"torch.{place}".rstrip(".")), name)
+        return isinstance(value, types.ModuleType) or value is absent_names.make(place, name) or value is None
+
+    for place in ("", "nn", "nn.functional", "optim", "utils.data", "distributions", "linalg"):
+        assert all(is_made(place, name) for name in absent_names._listed(place)), place
+
+
+def test_what_stands_in_another_file_here_is_found(as_torch):
+    from torch.nn.modules.container import ParameterList
+    from torch.nn.modules.loss import TripletMarginLoss
+    from torch.utils.data.dataloader import get_worker_info
+
+    assert TripletMarginLoss is as_torch.nn.TripletMarginLoss and ParameterList is as_torch.nn.ParameterList
+    assert get_worker_info is as_torch.utils.data.get_worker_info
+
+
+def test_private_functions_that_libraries_call_do_what_they_say(as_torch):
+    from torch.nn.modules.transformer import _get_activation_fn, _get_clones
+    from torch.nn.modules.utils import _list_with_default, _ntuple, _reverse_repeat_tuple
+    from torch.nn.modules.utils import consume_prefix_in_state_dict_if_present as consume
+    from torch.optim import optimizer
+    from torch.utils.checkpoint import get_device_states, set_device_states
+
+    assert (
+        len(_get_clones(as_torch.nn.Linear(1, 1), 2)) == 2 and _get_activation_fn("relu") is as_torch.nn.functional.relu
+    )
+    with pytest.raises(RuntimeError, match="relu/gelu"):
+        _get_activation_fn("tanh")
+    assert _ntuple(2)(3) == (3, 3) and _ntuple(2)([1, 2]) == (1, 2) and _reverse_repeat_tuple((1, 2), 2) == (2, 2, 1, 1)
+    assert _list_with_default([None, 3], [1, 2, 5, 6]) == [5, 3] and _list_with_default(4, [1]) == 4
+    with pytest.raises(ValueError, match="at least 3"):
+        _list_with_default([None, 3], [1, 2])
+    state = {"module.a": 1, "b": 2}
+    consume(state, "module.")
+    assert state == {"a": 1, "b": 2} and set_device_states(*get_device_states(as_torch.ones(1))) is None
+
+    w = as_torch.ones(2, requires_grad=True)
+    assert optimizer._default_to_fused_or_foreach([w], False) == (False, False)
+    assert optimizer._get_value(as_torch.tensor(2.0)) == 2.0 and optimizer._get_value(3) == 3
+    assert optimizer._to_scalar(as_torch.ones(1)).shape == () and optimizer._stack_if_compiling(w) is w
+    assert optimizer._get_scalar_dtype() is as_torch.float32 and "cuda" in optimizer._get_capturable_supported_devices()
+    pair = [as_torch.ones(2, dtype=as_torch.complex64)]
+    optimizer._view_as_real(pair)
+    assert pair[0].shape == (2, 2) and optimizer._disable_dynamo_if_unsupported()(consume) is consume
+    with pytest.raises(RuntimeError, match="floating point"):
+        optimizer._device_dtype_check_for_fused(as_torch.ones(1, dtype=as_torch.int64))
+
+    class Holder:
+        defaults = {"differentiable": False}
+
+        @optimizer._use_grad_for_differentiable
+        def step(self):
+            return as_torch.is_grad_enabled()
+
+    assert not Holder().step()

@@ -1,0 +1,158 @@
+"""Names of PyTorch that are not here, as libraries import them: each exists under the alias and fails when it is used.
+
+The list is absent_names.txt, written by tools/absent_names.py: a module a line, then its names by kind, with a star
+where nothing of the module is here: any other name is one of a type, a function or a constant then. The kinds are
+types, functions, exceptions, enumerations, values, containers (which are empty), what is for annotations, what a module
+has from the standard library, and what is like a dtype.
+"""
+
+import builtins
+import contextlib
+import enum
+import functools
+import importlib
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+from tinygrad_ext.as_torch import eight_bits, helpers
+from tinygrad_ext.as_torch.stand_ins import absent
+
+FILE = Path(__file__).with_name("absent_names.txt")
+WHY = "tinygrad_ext has none of this; what it has stands in docs/torch_names.md"
+_filled = {}
+
+
+class Marker:
+    """What stands for a dtype, layout or the like: it can be named, compared and looked up."""
+
+    def __init__(self, name):
+        self._name = name
+
+    def __repr__(self):
+        return "torch." + self._name
+
+    def __reduce__(self):
+        return self._name
+
+
+@functools.cache
+def places():
+    """{place of a module: its line}"""
+    lines = FILE.read_text(encoding="utf-8").splitlines()
+    return {line.partition("|")[0]: line for line in lines}
+
+
+@functools.cache
+def packages():
+    """The places that have others below them."""
+    return {place.rpartition(".")[0] for place in places()}
+
+
+@functools.cache
+def _listed(place):
+    groups = places().get(place, "").split("|")[1:]
+    return {
+        name.partition("=")[0]: (group[0], name.partition("=")[2]) for group in groups for name in group[2:].split()
+    }
+
+
+def lists(place, name):
+    """Whether a name of a place is one of those."""
+    return name in _listed(place)
+
+
+def answer(full):
+    """What stands for a module or name, by all of its path; None where PyTorch has no such."""
+    place, _, name = full.rpartition(".")
+    return make(place, name) if full in places() or lists(place, name) else None
+
+
+_LITERALS = {"None": None, "True": True, "False": False}
+
+
+@functools.cache
+def make(place, name):
+    """What stands for a name of a place; AttributeError where PyTorch has none either."""
+    full = f"{place}.{name}".lstrip(".")
+    if full in places():
+        return importlib.import_module("torch." + full)
+    found = helpers.find(place, name) or _in_a_room_above(place, name)
+    if found is not None:
+        return found
+    if name not in _listed(place) and "*" in _listed(place) and not name.startswith("__"):
+        letter, more = ("o" if name.isupper() else "t" if name.strip("_")[:1].isupper() else "f"), ""
+    elif name in _listed(place):
+        letter, more = _listed(place)[name]
+    else:
+        raise AttributeError(f"module '{f'torch.{place}'.rstrip('.')}' has no attribute '{name}'")
+    if letter == "f":
+        return absent.function(full, WHY)
+    if letter == "e":
+        return enum.Enum(name, more.split(","))
+    if letter == "x":
+        return type(name, (RuntimeError,), {"__doc__": f"Never raised: {WHY}."})
+    if letter == "v":
+        return _LITERALS[more] if more in _LITERALS else more.strip("'\"") if more[0] in "'\"" else int(more)
+    if letter == "i":
+        return getattr(importlib.import_module(more), name)
+    if letter == "a":
+        return Any
+    if letter == "c":
+        return getattr(builtins, more)()
+    if letter == "o":
+        return eight_bits.bring(name) or Marker(full)
+    return absent.types(place or "torch", name, WHY)[name]
+
+
+def _in_a_room_above(place, name):
+    """What our room has that stands in another file there: nn.ParameterList for nn.modules.container.ParameterList."""
+    while place and not name.startswith("_"):
+        place = place.rpartition(".")[0]
+        room = sys.modules.get(f"tinygrad_ext.{place}".rstrip("."))
+        if room is None or lists(place, name) or f"{place}.{name}".lstrip(".") in places():
+            continue
+        value = vars(room).get(name)
+        if value is None and callable(_filled.get(room)):
+            with contextlib.suppress(AttributeError):
+                value = _filled[room](name)
+        if value is not None and not isinstance(value, types.ModuleType):
+            return value
+    return None
+
+
+def module(place):
+    """A module of nothing but such names."""
+    made = types.ModuleType(f"torch.{place}", f"What libraries import of torch.{place}: {WHY}.")
+    made.__path__ = []
+    fill(made, place)
+    return made
+
+
+def fill(module, place):
+    """Let a module answer for what it lacks, until `empty`."""
+    if module in _filled or not (place in places() or place in packages()):
+        return
+    former = _filled[module] = vars(module).get("__getattr__")
+
+    def __getattr__(name):
+        if former is not None:
+            try:
+                return former(name)
+            except AttributeError:
+                if name.startswith("__") or not (name in _listed(place) or f"{place}.{name}".lstrip(".") in places()):
+                    raise
+        return make(place, name)
+
+    module.__getattr__ = __getattr__
+
+
+def empty():
+    """Modules lack again what they lack."""
+    for module, former in _filled.items():
+        if former is None:
+            del module.__getattr__
+        else:
+            module.__getattr__ = former
+    _filled.clear()

@@ -1,0 +1,69 @@
+"""`torch._check` and the like: conditions of libraries, each with the exception it raises."""
+
+from tinygrad_ext.core.call.boundary import boundary
+
+
+@boundary
+def _check_with(error_type, cond, message=None):
+    """Raise an exception of a type unless a condition holds; message: a text, or what gives one when it is called."""
+    if not isinstance(cond, bool) and not (hasattr(cond, "__bool__") and not hasattr(cond, "shape")):
+        raise TypeError(f"cond must be a bool, but got {type(cond)}")
+    if not cond:
+        text = message() if callable(message) else message
+        raise error_type(
+            str(text)
+            if text is not None
+            else "Expected cond to be True, but got False. (Could this error message be improved?)"
+        )
+
+
+def _check(cond, message=None):
+    """RuntimeError unless the condition holds."""
+    _check_with(RuntimeError, cond, message)
+
+
+def _check_index(cond, message=None):
+    """IndexError unless the condition holds."""
+    _check_with(IndexError, cond, message)
+
+
+def _check_value(cond, message=None):
+    """ValueError unless the condition holds."""
+    _check_with(ValueError, cond, message)
+
+
+def _check_type(cond, message=None):
+    """TypeError unless the condition holds."""
+    _check_with(TypeError, cond, message)
+
+
+def _check_not_implemented(cond, message=None):
+    """NotImplementedError unless the condition holds."""
+    _check_with(NotImplementedError, cond, message)
+
+
+def _check_is_size(i, message=None, *, max=None):
+    """RuntimeError unless a number is a size."""
+    _check(i >= 0 and (max is None or i <= max), message)
+
+
+@boundary
+def _check_tensor_all_with(error_type, cond, message=None):
+    """Raise an exception of a type unless all of a tensor of bools are true."""
+    if not hasattr(cond, "dtype"):
+        raise TypeError(f"cond must be a tensor, but got {type(cond)}")
+    if str(cond.dtype).rpartition(".")[2] != "bool":
+        raise TypeError(f"cond tensor must have dtype torch.bool, but got {cond.dtype}")
+    _check_with(error_type, bool(cond.all()), message)
+
+
+def _check_tensor_all(cond, message=None):
+    """RuntimeError unless all of a tensor of bools are true."""
+    _check_tensor_all_with(RuntimeError, cond, message)
+
+
+@boundary
+def _assert_async(input, assert_msg=None):
+    """RuntimeError for a tensor of one element that is zero."""
+    if not bool(input):
+        raise RuntimeError(assert_msg or "Expected Tensor with single nonzero value, but got zero")
