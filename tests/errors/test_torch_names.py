@@ -112,9 +112,9 @@ def test_the_error_for_an_unknown_module_lists_modules_for_users(line):
     assert not {"registry", "core", "kernels", "describe", "tensor", "archive"} & set(modules)
 
 
-def test_the_error_for_an_absent_module_says_that_pytorch_has_it():
-    text = printed(RUN.format("import torch.mtia; torch.mtia.synchronize()"))
-    assert "NotImplementedError: torch.mtia.synchronize: tinygrad_ext has none of this" in text
+def test_an_absent_module_can_be_imported_and_says_at_use_that_it_is_not_here():
+    use = RUN.replace("ImportError", "NotImplementedError").format("import torch.mtia; torch.mtia.synchronize()")
+    assert "torch.mtia.synchronize: tinygrad_ext has none of this" in printed(use)
 
 
 @pytest.mark.parametrize("question", ["None", "hasattr(tg, '__wrapped__')", "hasattr(tg.nn, '__no_such__')"])
