@@ -242,3 +242,25 @@ def test_results_have_the_dtypes_that_they_have_in_pytorch():
         if pair[0] != pair[1]:
             wrong.append((entry.formatted_name, *pair))
     assert not wrong and compared > 30
+
+
+@pytest.mark.parametrize("kind, lower", [("LSTM", True), ("GRU", False), ("RNN", True)])
+def test_recurrent_layers_run_and_learn(kind, lower):
+    layer, x = getattr(tg.nn, kind)(3, 4, 2, bidirectional=True), tg.rand(5, 2, 3)
+    plain = layer(x)[0]
+    with cpu():
+        out, _ = layer(x)
+        loss = out.float().square().mean()
+    loss.backward()
+    assert out.dtype is (tg.bfloat16 if lower else tg.float32)
+    assert tg.allclose(out.float(), plain, atol=2e-2)
+    assert all(p.grad is not None and p.grad.dtype is tg.float32 for p in layer.parameters())
+
+
+def test_losses_and_samplings_of_halves_are_of_float32():
+    half = tg.rand(2, 3).bfloat16()
+    image, grid = tg.rand(1, 1, 2, 2).bfloat16(), tg.zeros(1, 2, 2, 2).bfloat16()
+    with cpu():
+        assert tg.nn.functional.cross_entropy(half, tg.tensor([1, 2])).dtype is tg.float32
+        assert tg.nn.functional.grid_sample(image, grid, align_corners=True).dtype is tg.float32
+        assert tg.conv_tbc(tg.ones(4, 1, 3), tg.ones(2, 3, 5), tg.ones(5)).dtype is tg.bfloat16

@@ -72,3 +72,15 @@ def test_division_by_zero_is_refused_and_leaves_no_signal():
 def test_floats_that_no_integer_holds_become_the_least_int64_and_its_low_bits():
     given = tg.tensor([float("nan"), float("inf"), 1e30, -1e30])
     assert given.long().tolist() == [-(2**63)] * 4 and given.int().tolist() == given.to(tg.uint8).tolist() == [0] * 4
+
+
+def test_limits_print_as_pytorch_prints_them():
+    torch = pytest.importorskip("torch")
+    for name in ("uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64"):
+        assert repr(tg.iinfo(getattr(tg, name))) == repr(torch.iinfo(getattr(torch, name)))
+
+
+def test_integers_have_no_complex_dtype():
+    for dtype in (tg.bool, tg.uint8, tg.int64):
+        with pytest.raises(RuntimeError, match="Unknown Complex ScalarType"):
+            dtype.to_complex()

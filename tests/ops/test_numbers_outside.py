@@ -219,3 +219,49 @@ def test_every_op_takes_or_refuses_a_number_as_pytorch(name):
                         warnings.simplefilter("ignore")
                         ours = outcome(lambda: sweep.call(op, args, kwargs))
                         assert ours == outcome(lambda: theirs(*given, **keywords)), (dtype, argument.name, number, args)
+
+
+def test_as_pytorch_with_integers_beyond_int64():
+    torch = pytest.importorskip("torch")
+    ways = {
+        "add": lambda m, x, n: x + n,
+        "rsub": lambda m, x, n: n - x,
+        "mul": lambda m, x, n: x * n,
+        "div": lambda m, x, n: x / n,
+        "eq": lambda m, x, n: x == n,
+        "clamp": lambda m, x, n: x.clamp(max=n),
+        "alpha": lambda m, x, n: m.add(x, x, alpha=n),
+        "fill": lambda m, x, n: x.clone().fill_(n),
+        "masked_fill": lambda m, x, n: x.masked_fill(x > 2, n),
+        "where": lambda m, x, n: m.where(x > 2, x, n),
+    }
+    for number in (2**63, 2**64 - 1, 2**64, -(2**63) - 1):
+        for dtype in ("int8", "int64", "float16", "bfloat16", "float32", "float64", "complex64"):
+            for name, way in ways.items():
+                if dtype == "complex64" and name in ("clamp", "masked_fill", "where"):
+                    continue
+                results = []
+                for library in (tg, torch):
+                    try:
+                        results.append(way(library, library.tensor([2, 3]).to(getattr(library, dtype)), number).tolist())
+                    except (RuntimeError, OverflowError) as refusal:
+                        results.append(type(refusal))
+                assert results[0] == results[1], (name, dtype, number)
+
+
+def test_limits_are_elements_of_halves():
+    torch = pytest.importorskip("torch")
+    for dtype, number in (("float16", 65505.0), ("float16", 65504.0), ("float16", float("inf")), ("bfloat16", 1e39)):
+        for way in (lambda x, n: x.clamp(max=n), lambda x, n: x.clamp(min=n), lambda x, n: x.add(x, alpha=n)):
+            results = []
+            for library in (tg, torch):
+                try:
+                    results.append(way(library.ones(2).to(getattr(library, dtype)), number).tolist())
+                except RuntimeError:
+                    results.append("refused")
+            assert results[0] == results[1], (dtype, number)
+
+
+def test_a_complex_number_is_true_for_a_bool():
+    assert tg.full((2,), 2j, dtype=tg.bool).tolist() == [True, True]
+    assert tg.zeros(1, dtype=tg.bool).fill_(0j).tolist() == [False]

@@ -119,7 +119,7 @@ int tgx_broadcast(int64_t *shape, int *rank, const tgx_tensor *t) {
 
 void tgx_put_number(void *to, int dtype, const tgx_scalar *s) {
     switch (dtype) {
-        case TGX_BOOL: *(uint8_t *)to = s->i != 0 || s->f != 0; break;
+        case TGX_BOOL: *(uint8_t *)to = s->i != 0 || s->f != 0 || s->im != 0; break;
         case TGX_U8: *(uint8_t *)to = (uint8_t)s->i; break;
         case TGX_U16: *(uint16_t *)to = (uint16_t)s->i; break;
         case TGX_U32: *(uint32_t *)to = (uint32_t)s->i; break;
@@ -171,6 +171,7 @@ int tgx_check_number(tgx_call *c, const tgx_value *v, int dtype) {
     static const char text[] = "value cannot be converted to type %s without overflow: ";
     const tgx_scalar *s = v->number;
     char head[128];
+    if (dtype == TGX_BOOL) return 0;
     int reals = tgx_is_complex(dtype) || (s->im == 0 && !tgx_is_integer(dtype));
     if (reals && near_enough(s, dtype)) return 0;
     if (!reals && dtype == TGX_U64 && s->im == 0 && (s->given == TGX_ABOVE || (s->f > -9.3e18 && s->f < 9.3e18))) return 0;

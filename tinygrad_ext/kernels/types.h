@@ -17,7 +17,7 @@ enum tgx_error { TGX_OK = 0, TGX_ZERO_DIVISION = 1, TGX_NEGATIVE_POWER = 2, TGX_
 #define TGX_MAX_OPERANDS 6
 
 /* A Python number on its way into a loop; the loop reads the member that fits its type. given is 0 for None, and TGX_ABOVE for
- * one that uint64 alone holds: i is then its bits. Only kernels that take such numbers are given one. */
+ * one that uint64 alone holds: i is then its bits. */
 enum { TGX_ABOVE = 2 };
 typedef struct { double f; double im; int64_t i; int64_t given; } tgx_scalar;
 

@@ -26,7 +26,7 @@ from tinygrad_ext.core.data.tensor cimport (
     CONTIGUOUS, READONLY, Tensor, dtype_title, empty, empty_like, geometry_changes, is_tensor, same_sizes, shape_text, write_scalar,
 )
 from tinygrad_ext.core.data.types cimport (
-    A_SCALAR, ITEMSIZE, TGX_BAD_VALUE, TGX_BOOL, TGX_C64, TGX_F32, TGX_F64, TGX_I64, TGX_MAX_OPERANDS,
+    A_SCALAR, ITEMSIZE, TGX_ABOVE, TGX_BAD_VALUE, TGX_BOOL, TGX_C64, TGX_F32, TGX_F64, TGX_I64, TGX_MAX_OPERANDS,
     TGX_NEGATIVE_POWER, TGX_U64, TGX_ZERO_DIVISION, int64_t, is_coded, is_complex, is_integral, is_mask, is_native_float, is_natural,
     is_signed, tgx_scalar, uint64_t,
 )
@@ -231,7 +231,7 @@ cdef list _read(Op op, PyObject **args, Decision *p, bint large):
         want = _wanted(op, i, p.dtype)
         if not isinstance(<object>o, Tensor):
             s = as_wide_scalar(<object>o) if want == TGX_U64 else as_scalar(<object>o)
-            if op.refuses is not None and "outside" in op.refuses and not _within(&s, want):
+            if op.refuses is not None and "outside" in op.refuses and not _within(&s, want, TGX_F64):
                 _refuse_outside(op, op.refuses["outside"], <object>o, want)
             write_scalar(<char *>&p.numbers[2 * i], want, s.f, s.im, s.i)
             p.operands[i] = NULL

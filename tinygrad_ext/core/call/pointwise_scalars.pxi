@@ -30,11 +30,17 @@ cdef bint fits(int64_t i, int dtype) noexcept:
     return -most - is_signed(dtype) <= i <= most
 
 
-cdef bint _within(const tgx_scalar *s, int dtype) noexcept:
-    """Whether loops of a dtype take a number; those of halves round it."""
+cdef bint _within(const tgx_scalar *s, int dtype, int wide) noexcept:
+    """Whether loops of a dtype take a number; wide: the dtype that holds those of halves."""
     if is_integral(dtype):
-        return fits(s.i, dtype)
-    return ITEMSIZE[dtype] == 2 or near_enough(s, dtype)
+        return fits(s.i, dtype) and (s.given != TGX_ABOVE or dtype == TGX_U64)
+    return near_enough(s, wide if ITEMSIZE[dtype] == 2 else dtype)
+
+
+cdef bint _is_element(Op op, int i):
+    """Whether a number is made an element of the dtype; others beside halves are numbers of float32."""
+    cdef str name = <object>op.args[op.scalars[i]].name
+    return name == "min" or name == "max" or (name == "alpha" and op.ntensors == 2)
 
 
 cdef int _refuse_outside(Op op, str what, object o, int dtype) except -1:
@@ -97,7 +103,8 @@ cdef int _read_each(Op op, PyObject **args, tgx_scalar *aux, int dtype) except -
         if op.args[op.scalars[i]].kind == A_SCALAR and not (op.scalars_promote or op.cut_scalars) and op.fixed_out == -1:
             _check_scalar(op, <object>op.args[op.scalars[i]].name, o, dtype)
         # a number in the place of self is an operand, which wraps
-        if op.scalars[i] > 0 and op.args[op.scalars[i]].kind == A_SCALAR and op.fixed_out == -1 and not _within(&aux[i], dtype) \
+        if op.scalars[i] > 0 and op.args[op.scalars[i]].kind == A_SCALAR and op.fixed_out == -1 and not _within(
+                &aux[i], dtype, dtype if _is_element(op, i) else TGX_F32) \
                 and (is_integral(dtype) or <object>op.args[op.scalars[i]].name != "exponent"):
             _refuse_outside(op, f"argument {<object>op.args[op.scalars[i]].name}", o, dtype)
     if op.nscalars == 2 and op.refuses is not None and "crossed" in op.refuses:

@@ -53,17 +53,16 @@ cdef int as_ints(PyObject *o, int64_t *into, int room, int want) except -1:
 
 
 cdef tgx_scalar as_wide_scalar(object o) except *:
-    """The same for what takes every number of uint64: one that int64 does not hold is marked as such."""
+    """The same for what takes every number of uint64: a float that int64 does not hold is marked as such too."""
     cdef tgx_scalar s
-    if not (isinstance(o, int) and 0x7fffffffffffffff < o <= 0xffffffffffffffff) and not (
-            isinstance(o, float) and 9223372036854775808.0 <= o < 18446744073709551616.0):
+    if not (isinstance(o, float) and 9223372036854775808.0 <= o < 18446744073709551616.0):
         return as_scalar(o)
     s.f, s.im, s.i, s.given = <double>o, 0, <int64_t><uint64_t>o, TGX_ABOVE
     return s
 
 
 cdef tgx_scalar as_scalar(object o) except *:
-    """A Python number, NumPy scalar or 0-d tensor for a loop. Integers wrap to 64 bits only if they fit."""
+    """A Python number, NumPy scalar or 0-d tensor for a loop. An integer that uint64 alone holds is marked as such."""
     cdef tgx_scalar s
     s.given = 1
     s.im = 0
@@ -76,7 +75,10 @@ cdef tgx_scalar as_scalar(object o) except *:
         try:
             s.i = o
         except OverflowError:
-            raise RuntimeError(f"value cannot be converted to type int64_t without overflow: {o}") from None
+            if not 0 < o <= 0xffffffffffffffff:
+                raise OverflowError(f"int too big to convert: {o} is beyond the numbers of uint64 and int64; use a float") from None
+            s.f, s.i, s.given = <double>o, <int64_t><uint64_t>o, TGX_ABOVE
+            return s
         s.f = <double>s.i
     elif isinstance(o, complex):
         s.f, s.im = o.real, o.imag

@@ -38,6 +38,8 @@ cdef class dtype:
         """The complex dtype of this precision."""
         if self.is_complex:
             return self
+        if not self.is_floating_point:
+            raise RuntimeError(f"Unknown Complex ScalarType for {self.name}: it has no complex dtype of its precision")
         return dtype_of(complex_of(self.id))
 
     def to_real(self):

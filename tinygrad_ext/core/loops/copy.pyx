@@ -216,12 +216,13 @@ cdef tgx_scalar checked_scalar(object value, int dtype) except *:
     cdef tgx_scalar s = as_wide_scalar(value)
     if is_complex(dtype):
         return s
+    if dtype == TGX_BOOL:
+        s.i, s.im = s.f != 0 or s.im != 0, 0
+        return s
     if s.im != 0:
         raise RuntimeError(f"value cannot be converted to type {dtype_of(dtype).name} without overflow: {value} has an imaginary part; "
                            "use a complex dtype")
-    if dtype == TGX_BOOL:
-        s.i = s.f != 0
-    elif is_integer(dtype) and not _holds(dtype, &s):
+    if is_integer(dtype) and not _holds(dtype, &s):
         raise RuntimeError(f"value cannot be converted to type {dtype_of(dtype).name} without overflow: {value}")
     return s
 
