@@ -243,7 +243,8 @@ def test_as_pytorch_with_integers_beyond_int64():
                 results = []
                 for library in (tg, torch):
                     try:
-                        results.append(way(library, library.tensor([2, 3]).to(getattr(library, dtype)), number).tolist())
+                        x = library.tensor([2, 3]).to(getattr(library, dtype))
+                        results.append(way(library, x, number).tolist())
                     except (RuntimeError, OverflowError) as refusal:
                         results.append(type(refusal))
                 assert results[0] == results[1], (name, dtype, number)

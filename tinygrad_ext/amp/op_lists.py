@@ -10,7 +10,8 @@ def _names(words):
 
 LOWER = _names(  # matrix products and convolutions gain most, and sum in float32 inside
     """addbmm addmm baddbmm bmm conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d
-    convolution linalg_vecdot linear matmul mm prelu scaled_dot_product_attention tensordot vecdot _elman_steps _lstm_steps"""
+    convolution linalg_vecdot linear matmul mm prelu scaled_dot_product_attention tensordot vecdot _elman_steps
+    _lstm_steps"""
 )
 
 FLOAT32 = _names(  # sums of many terms, powers and logarithms that leave the range of a half

@@ -104,7 +104,7 @@ cdef int _read_each(Op op, PyObject **args, tgx_scalar *aux, int dtype) except -
             _check_scalar(op, <object>op.args[op.scalars[i]].name, o, dtype)
         # a number in the place of self is an operand, which wraps
         if op.scalars[i] > 0 and op.args[op.scalars[i]].kind == A_SCALAR and op.fixed_out == -1 and not _within(
-                &aux[i], dtype, dtype if _is_element(op, i) else TGX_F32) \
+                &aux[i], dtype, dtype if ITEMSIZE[dtype] != 2 or _is_element(op, i) else TGX_F32) \
                 and (is_integral(dtype) or <object>op.args[op.scalars[i]].name != "exponent"):
             _refuse_outside(op, f"argument {<object>op.args[op.scalars[i]].name}", o, dtype)
     if op.nscalars == 2 and op.refuses is not None and "crossed" in op.refuses:
