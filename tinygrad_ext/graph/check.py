@@ -18,8 +18,8 @@ from .types import (
     INT,
     LAYOUT,
     NONE,
+    OF_PYTHON,
     SCALAR,
-    STR,
     TENSOR,
     Type,
     accepts,
@@ -28,12 +28,7 @@ from .types import (
 _declared = lru_cache(None)(Type.parse)  # of what the table of primitives says
 
 _CONSTANTS = {
-    bool: BOOL,
-    int: INT,
-    float: FLOAT,
-    complex: COMPLEX,
-    str: STR,
-    type(None): NONE,
+    **OF_PYTHON,
     dtypes.dtype: DTYPE,
     dtypes.device: DEVICE,
     dtypes.layout: LAYOUT,

@@ -16,7 +16,7 @@ somebody passes it in); mutation in the graph with an alias analysis, as TorchSc
 and most are not allowed to do anything).
 """
 
-from .types import TENSOR
+from .types import ANY, OF_PYTHON, TENSOR
 from .values import made_of, outer_values, replaced, used_values, values_in
 
 __all__ = [
@@ -62,7 +62,20 @@ class Row(list):
     __slots__ = ()
 
     def __call__(self):
-        return iter(self)
+        return iter([a if isinstance(a, (Value, Node)) else Constant(a) for a in self])
+
+
+class Constant:
+    """What a graph gives that is no value of it, as PyTorch's programs ask for it. Attributes: value."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def type(self):
+        return OF_PYTHON.get(type(self.value), ANY)
+
+    def debugName(self):
+        return repr(self.value)
 
 
 class Node:

@@ -97,6 +97,7 @@ TENSOR, INT, FLOAT, BOOL, COMPLEX, STR, NONE, SCALAR, ANY, GENERATOR = (
     Type(w) for w in ("Tensor", "int", "float", "bool", "complex", "str", "NoneType", "Scalar", "Any", "Generator")
 )
 DTYPE, DEVICE, LAYOUT, FORMAT = (Type(w) for w in ("ScalarType", "Device", "Layout", "MemoryFormat"))
+OF_PYTHON = {bool: BOOL, int: INT, float: FLOAT, complex: COMPLEX, str: STR, type(None): NONE}
 _OF_SCHEMA = {"number": SCALAR, "SymInt": INT}
 
 

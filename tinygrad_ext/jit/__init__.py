@@ -25,6 +25,7 @@ _PLACES = {
         "switches",
     ),
     **dict.fromkeys(["TracingCheckError", "is_tracing", "trace", "trace_module"], "tracing"),
+    "_state": None,
     "frontend": None,
     **dict.fromkeys(["Future", "_fork", "_wait", "fork", "wait"], "forks"),
     **dict.fromkeys(
@@ -51,7 +52,8 @@ _PLACES = {
         "script",
     ),
     "script": "script",
-    "_unwrap_optional": "script.markers",
+    **dict.fromkeys(("_drop", "_unwrap_optional"), "script.markers"),
+    "_unique_state_dict": "saving",
     **dict.fromkeys(("_overload", "_overload_method"), "script.overloads"),
     **dict.fromkeys(("export_opnames", "load", "save"), "saving"),
 }

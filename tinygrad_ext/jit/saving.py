@@ -318,3 +318,11 @@ def _parts_told(module):
         "buffers": [name for name, _ in module.named_buffers()],
         "passing": [name for name, b in module.named_buffers() if id(b) not in kept],
     }
+
+
+def _unique_state_dict(module, keep_vars=False):
+    """The module's `state_dict` without what stands in it under an earlier name too."""
+    seen = {}
+    for name, value in module.state_dict(keep_vars=True).items():
+        seen.setdefault(id(value), (name, value))
+    return {name: value if keep_vars else value.detach() for name, value in seen.values()}

@@ -17,6 +17,7 @@ from tinygrad_ext.graph.keys import key_of
 from tinygrad_ext.nn import Module
 from tinygrad_ext.nn.parameter import refuse_lazy
 
+from . import _state
 from .calls import Call, called_in_c, repeated
 from .captured import capture_program
 from .keys import told
@@ -69,6 +70,8 @@ def trace(
     Raises RuntimeError where the program reads elements of a tensor, naming its line, and TracingCheckError.
     """
     kwargs = dict(example_kwarg_inputs or {})
+    if not _state.enabled():
+        return func
     args = () if kwargs and example_inputs is None else _examples(example_inputs)
     traced = TracedModule(func) if isinstance(func, Module) else TracedFunction(func)
     runner = traced._runner
@@ -81,6 +84,8 @@ def trace(
 
 def trace_module(mod, inputs, optimize=None, check_trace=True, check_inputs=None, check_tolerance=1e-5, strict=True):
     """A traced module with several methods: `inputs` maps a method's name to its example arguments."""
+    if not _state.enabled():
+        return mod
     if not isinstance(inputs, dict):
         raise AttributeError("expected a dictionary of (method_name, input) pairs")
     traced = TracedModule(mod)

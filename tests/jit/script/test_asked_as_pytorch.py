@@ -107,3 +107,30 @@ def too_few(t: tuple[int, int]):
 def test_refusals_in_words_that_programs_look_for(function, told):
     with pytest.raises(jit.Error, match=told):
         jit.script(function)
+
+
+def test_what_a_function_gives_that_is_no_value_has_a_type():
+    program = jit.CompilationUnit("def f(x):\n    raise ValueError('one', 'two')")
+    (output,) = program.f.graph.outputs()
+    assert str(output.type()) == "NoneType" and output.debugName() == "None"
+    with pytest.raises(ValueError, match="ValueError: one, two"):
+        program.f(tg.ones(1))
+
+
+def test_a_state_dict_without_what_is_shared():
+    layers = tg.nn.Sequential(tg.nn.Linear(2, 2), tg.nn.Linear(2, 2))
+    layers[1].weight = layers[0].weight
+    assert list(jit._unique_state_dict(layers)) == ["0.weight", "0.bias", "1.bias"]
+    assert jit._unique_state_dict(layers, keep_vars=True)["0.weight"] is layers[0].weight
+
+
+def test_methods_that_are_dropped_may_have_any_annotations():
+    class Listed:
+        def __init__(self, n: int):
+            self.n = n
+
+        @jit._drop
+        def made(self, tracer: "Nowhere") -> "Nothing":  # noqa: F821
+            return tracer.n
+
+    assert jit.script(Listed) is Listed

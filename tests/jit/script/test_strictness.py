@@ -109,7 +109,7 @@ VALUES = [
     (
         "a dict of neither kind",
         "def f(x):\n    y: Union[Dict[str, int], Dict[str, str]] = {'a': x}\n    return 1",
-        "none of those types match the types of the given dict elements: str, Tensor",
+        "none of those dict types can hold the types of the given keys and values: str, Tensor",
         2,
     ),
     ("a bare List", "def f(x: Any):\n    return jit.isinstance(x, List)", "use List without a contained type", 2),

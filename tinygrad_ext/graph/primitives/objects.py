@@ -149,6 +149,8 @@ def _also(cls):
 def _told_with_kind(error):
     """The text of an error with the name of its class in front, "KeyError: 'x'", since it is caught as an `Error`."""
     cls = type(error)
+    if len(error.args) > 1:
+        return f"{cls.__name__}: {', '.join(map(str, error.args))}"
     if cls.__module__ != "builtins":
         return f"{cls.__module__}.{cls.__name__}: {Exception.__str__(error)}"
     return f"{cls.__name__}: {super(Error, error).__str__()}"

@@ -13,6 +13,7 @@ from tinygrad_ext.core.call.boundary import boundary
 from tinygrad_ext.core.call.callables import OpFunction
 from tinygrad_ext.graph.types import of_schema
 
+from .. import _state
 from .checking import check_class
 from .errors import NotSupportedError
 from .script_function import ScriptFunction
@@ -47,7 +48,7 @@ def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
         >>> jit.script(relu_or_double)(tg.tensor([-1.0, 1.0]), double=True).tolist()
         [-2.0, 2.0]
     """
-    if isinstance(obj, (ScriptFunction, ScriptModule, ScriptMethod)):
+    if isinstance(obj, (ScriptFunction, ScriptModule, ScriptMethod)) or not _state.enabled():
         return obj
     if isinstance(obj, nn.Module):
         return script_module(obj)

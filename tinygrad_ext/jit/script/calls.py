@@ -45,7 +45,7 @@ def arguments(c, node):
             kwargs.update(zip(operand.keys, operand.values))
         else:
             c.fault(
-                "keyword-arg expansion (**) is not supported but of a dict written in the program; name each argument",
+                "keyword-arg expansion is not supported but of a dict written in the program; name each argument",
                 kind=NotSupportedError,
             )
     return args, kwargs

@@ -280,9 +280,7 @@ class Compiler:
             if None not in given and all(map(accepts, args, given)):
                 return args
         return self.fault(
-            f"of {told} in the Union annotation, none of those types match the types of the given {word.lower()} "
-            "elements: "
-            f"{', '.join(map(str, given))}"
+            f"of {told} in the Union annotation, none of those {_NONE_OF[word]}: {', '.join(map(str, given))}"
         )
 
     def _common(self, operands, what):
@@ -376,6 +374,12 @@ class Compiler:
         for key, (state, _, _) in self.accessors.items():
             state.new = self.value(self.root_fields.bound[key], state.value.type)
         return Functional().run(graph).check()
+
+
+_NONE_OF = {
+    "List": "types match the types of the given list elements",
+    "Dict": "dict types can hold the types of the given keys and values",
+}
 
 
 def _words(node):

@@ -39,7 +39,7 @@ from .compiler import Compiler, Frame
 from .functions import Parameters, lookup_of, result_of
 from .interfaces import why_not
 from .source import source_of
-from .types import type_of_python
+from .types import not_a_member, type_of_python
 
 HANDLERS = (
     builtins, calls, captured, classes, comprehensions, conditions, containers, contexts, expressions, forked, hints,
@@ -135,6 +135,8 @@ class Entry:
             told_wanted = f"{wanted} (inferred)"
             inferred = f"\nInferred '{name}' to be of type 'Tensor' because it was not annotated with an explicit type."
         told = given if given is not None else type(value).__name__
+        if wanted.word == "Union":
+            inferred += f"\n{not_a_member(wanted, told)}"
         raise RuntimeError(
             f"{self.graph.name}() Expected a value of type '{told_wanted}' for argument '{name}' but instead found "
             "type "

@@ -212,7 +212,10 @@ def evaluate(c, text):
     try:
         return eval(text, {"__builtins__": {}}, Names())
     except Exception as error:
-        return c.fault(f"the annotation {text} cannot be read: {type(error).__name__}: {error}", kind=AnnotationError)
+        told = f"the annotation {text} cannot be read: {type(error).__name__}: {error}"
+        if isinstance(error, (NameError, LookupError)):
+            told = f"Unknown type name '{getattr(error, 'name', None) or error.args[0]}': {told}"
+        return c.fault(told, kind=AnnotationError)
 
 
 @hook

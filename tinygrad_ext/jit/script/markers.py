@@ -6,7 +6,7 @@ import warnings
 
 from tinygrad_ext.graph.primitives.objects import fits
 
-from .types import type_from, without_contained
+from .types import NoType, type_from, without_contained
 
 MODIFIER = "_tgx_script_modifier"  # attribute of a function: "ignore", "unused" or "export"
 
@@ -57,7 +57,10 @@ def isinstance(obj, target_type):
     targets = target_type if builtins.isinstance(target_type, tuple) else (target_type,)
     for target in targets:
         check_contained(target)
-    return any(fits(obj, type_from(t, lambda text: eval(text, vars(typing)))) for t in targets)
+    try:
+        return any(fits(obj, type_from(t, lambda text: eval(text, vars(typing)))) for t in targets)
+    except NoType as error:
+        raise RuntimeError(f"jit.isinstance(): {error}") from None
 
 
 _CONTAINED = {list: ("List", "List[int]"), tuple: ("Tuple", "Tuple[int]"), dict: ("Dict", "Dict[int, int]")}
@@ -100,6 +103,11 @@ def ignore(drop=False, *, drop_on_export=None):
         )
         drop = drop_on_export
     return lambda fn: _marked(fn, "unused" if drop else "ignore")
+
+
+def _drop(fn):
+    """Decorator: not compiled, whatever its annotations are, and gone in compiled code, as `unused` is."""
+    return unused(fn)
 
 
 def unused(fn):

@@ -338,7 +338,8 @@ def raise_(c, node):
         cls = c.expression(node)
     cls = getattr(cls, "cls", None)
     if not (isinstance(cls, type) and issubclass(cls, BaseException)):
-        c.fault("exceptions are raised by class: raise ValueError('...')", kind=NotSupportedError)
+        told = "exceptions are raised by class: raise ValueError('...'); exceptions must derive from BaseException"
+        c.fault(told, kind=NotSupportedError)
     c.effect("prim::raise", cls.__name__ if cls.__module__ == "builtins" else word_of(cls), *args)
 
 

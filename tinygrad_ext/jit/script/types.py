@@ -183,6 +183,15 @@ def unify(a, b):
     return None
 
 
+_ORDER = ("Tensor", "Tuple", "List", "Dict", "float", "complex", "int", "NoneType", "str")
+
+
+def not_a_member(type, given):
+    """What is told of a value that is of none of a Union's types, which stand in PyTorch's order."""
+    parts = sorted(type.args, key=lambda t: _ORDER.index(t.word) if t.word in _ORDER else -1)
+    return f"Expected a member of Union[{', '.join(map(str, parts))}] but instead found type {given}"
+
+
 def is_number(type):
     """Whether a value of a type is a number, of one kind or one of several."""
     return type is not None and all(part in NUMBERS for part in parts_of(type))
