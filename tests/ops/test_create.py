@@ -223,3 +223,10 @@ def test_fill_with_a_tensor_gives_it_the_sum_of_the_gradient():
     t.fill_(value)
     t.sum().backward()
     assert value.grad.item() == 3
+
+
+def test_types_of_python_are_dtypes_wherever_one_is_taken():
+    assert tg.hann_window(4, dtype=float).dtype == tg.float64 == tg.softmax(tg.ones(2), 0, float).dtype
+    assert tg.zeros(2, dtype=int).dtype == tg.int64 and tg.logspace(0, 1, 2, dtype=complex).dtype == tg.complex128
+    with pytest.raises(RuntimeError, match="expects floating point dtypes, got: dtype=torch.int64"):
+        tg.kaiser_window(6, dtype=int)

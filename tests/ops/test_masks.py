@@ -58,3 +58,9 @@ def test_triangles_of_many_matrices_are_those_of_each(name):
 def test_a_value_that_the_dtype_cannot_hold_is_named(device):
     with pytest.raises(RuntimeError, match="converted to type uint8 without overflow: 300.5"):
         tg.constant_pad_nd(tg.zeros(2, dtype=tg.uint8, device=device), (1, 1), 300.5)
+
+
+def test_numbers_are_looked_for_and_among():
+    assert tg.isin(2, tg.tensor([1, 2])).item() and not tg.isin(2.5, tg.arange(30)).item()
+    assert tg.isin(tg.tensor([1, 2]), 2).tolist() == [False, True]
+    assert tg.isin(1.5, tg.ones(2), out=tg.empty(0, dtype=tg.bool)).tolist() is False

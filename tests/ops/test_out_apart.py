@@ -94,3 +94,11 @@ def test_a_layout_that_is_not_strided_is_refused():
 def test_a_step_of_zero_is_refused():
     with pytest.raises(ValueError, match="step must be nonzero"):
         tg.arange(0, 64, 0.5, out=tg.empty(0, dtype=tg.int64))
+
+
+def test_tensors_on_meta_have_nothing_in_common():
+    x, i = tg.empty(3, device="meta"), tg.empty(3, device="meta", dtype=tg.int64)
+    assert x.scatter_(0, i, tg.empty_like(x)) is x
+    assert tg.take(x, i, out=tg.empty(3, device="meta")).shape == (3,)
+    with pytest.raises(RuntimeError, match="single memory location"):
+        x.scatter_(0, i, x)

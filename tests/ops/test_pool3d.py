@@ -74,3 +74,8 @@ def test_modules_call_their_functions(dims):
     values, places = best(x)
     assert tg.equal(x.flatten(2).gather(2, places.flatten(2)), values.flatten(2))
     assert repr(best) == f"AdaptiveMaxPool{dims}d(output_size=2)"
+
+
+def test_a_mean_of_power_zero_is_refused_in_words():
+    with pytest.raises(ZeroDivisionError, match="lp_pool1d: norm_type is 0"):
+        tg.nn.functional.lp_pool1d(tg.ones(1, 2, 4), 0.0, 2)

@@ -103,3 +103,9 @@ def test_names_of_special_that_stand_elsewhere_too():
     assert tg.special.logsumexp(x, 0) == x.logsumexp(0)
     with pytest.raises(AttributeError, match="special"):
         tg.special.nothing
+
+
+def test_zeta_of_any_numbers_ends():
+    s = tg.tensor([1e300, 1e300, 1e300, 1e17, 50.0], dtype=tg.float64)
+    q = tg.tensor([0.5, 1.0, 3.0, 2.0, 2.0], dtype=tg.float64)
+    assert tg.special.zeta(s, q).tolist() == pytest.approx([np.inf, 1, 0, 0, 2.0**-50], rel=1e-8)

@@ -144,7 +144,7 @@ VM_RARE double vm_zeta_f64(double s, double q) {
     for (; q < 10.0 + s; q += 1.0) {
         double term = pow(q, -s);
         sum += term;
-        if (q > 0.0 && term < 1e-17 * sum && s > 20.0) return sum;
+        if (q > 0.0 && term <= 1e-17 * sum && s > 20.0) return sum;     /* of two zeros too */
     }
     double power = pow(q, -s), factor = s / 2.0;
     sum += power * q / (s - 1.0) + 0.5 * power;

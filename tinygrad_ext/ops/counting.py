@@ -41,6 +41,10 @@ op(
 
 
 def _isin(elements, test_elements, assume_unique, invert):
+    if not isinstance(elements, tg.Tensor):
+        elements = tg.tensor(elements, device=test_elements.device)
+    elif not isinstance(test_elements, tg.Tensor):
+        test_elements = tg.tensor(test_elements, device=elements.device)
     test = test_elements.reshape(-1)
     if test.shape[0] < 10 * max(elements.numel(), 1) ** 0.145:
         found = (elements.unsqueeze(-1) == test).any(-1)

@@ -156,6 +156,11 @@ def _lp_pool(dims):
     mean = {1: "avg_pool1d", 2: "nn.functional.avg_pool2d", 3: "nn.functional.avg_pool3d"}[dims]
 
     def run(input, norm_type, kernel_size, stride, ceil_mode):
+        if not norm_type:
+            raise ZeroDivisionError(
+                f"lp_pool{dims}d: norm_type is 0, and the sum of each window is taken to the power of 1 / norm_type; "
+                "give another power, or inf"
+            )
         kernel = _each(kernel_size, dims, f"lp_pool{dims}d", "kernel_size")
         step = None if stride is None or stride in ((), []) else stride
         y = functions[mean](input.pow(norm_type), kernel, step, 0, ceil_mode)

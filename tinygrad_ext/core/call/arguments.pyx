@@ -17,7 +17,7 @@ from cpython.slice cimport PySlice_Check
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from cpython.unicode cimport PyUnicode_Check
 from tinygrad_ext.core.call.dispatch cimport ArgSpec
-from tinygrad_ext.core.data.dtype cimport device, dtype
+from tinygrad_ext.core.data.dtype cimport DTYPES, device, dtype, dtype_id
 from tinygrad_ext.core.call.elsewhere cimport class_name, how_to_convert
 from tinygrad_ext.core.call.overloaded cimport INDEX_DEPTH, brings_function, holds_overloaded, is_registered
 from tinygrad_ext.core.data.tensor cimport Tensor, exact, needs_grad
@@ -208,10 +208,15 @@ cdef bint _bind_all(Op op, PyObject **given, Py_ssize_t n, PyObject *kwnames, bi
             return False
         if got == 2 and _counts(op, s, given[i]):
             b.overloaded = True
-        b.args[i] = given[i]
+        b.args[i] = _as_dtype(given[i]) if s.kind == A_DTYPE else given[i]
     for i in range(n, op.nargs):
         b.args[i] = NULL
     return _bind_keywords(op, given, n, kwnames, method, b)
+
+
+cdef PyObject *_as_dtype(PyObject *p) except NULL:
+    """What `dtype=float` stands for."""
+    return DTYPES[dtype_id(<object>p)] if isinstance(<object>p, type) else p
 
 
 cdef bint _counts(Op op, ArgSpec *s, PyObject *p) except -1:
@@ -283,7 +288,7 @@ cdef bint _bind_keywords(Op op, PyObject **given, Py_ssize_t n, PyObject *kwname
                 return False
             if got == 2 and _counts(op, &op.args[at], given[n + i]):
                 b.overloaded = True
-            b.args[at] = given[n + i]
+            b.args[at] = _as_dtype(given[n + i]) if op.args[at].kind == A_DTYPE else given[n + i]
     for i in range(n, op.nargs):
         if b.args[i] == NULL:
             s = &op.args[i]

@@ -121,6 +121,8 @@ cdef bint _covers(Tensor a, int64_t count, Tensor b) noexcept:
         return False
     if a is b:
         return True
+    if a.storage is None:           # on meta no two have
+        return False
     if not b.count or not (count >= 0 or _is_dense(a)) or not _is_dense(b):
         return False
     return a.data < b.data + b.count * ITEMSIZE[b.tid] and b.data < a.data + n * ITEMSIZE[a.tid]
