@@ -73,6 +73,7 @@ class Compiler:
         self.untold = {}  # id of an input that is a Tensor for want of an annotation -> its name
         self.modules = {}  # id of a module that is a value -> what holds it
         self.loops = 0
+        self.leaving = []  # what leaves each `with` around this place, outermost first
         self.unpromised = None  # the last result of a Python function without a type for it
 
     def __getattr__(self, name):

@@ -1,11 +1,13 @@
-"""`with`: grad modes, record_function, objects with __enter__ and __exit__."""
+"""`with`: grad modes, record_function, objects with __enter__ and __exit__, which are left before what raises."""
+
+import ast
 
 import tinygrad_ext as tg
 from tinygrad_ext.autograd.profiler import record_function
 from tinygrad_ext.graph.primitives.objects import class_of
 from tinygrad_ext.graph.types import ANY, BOOL, STR
 
-from .compiler import hook
+from .compiler import hook, statement
 from .expressions import KINDS
 from .values import Static, type_of
 
@@ -73,3 +75,42 @@ def _record(c, manager):
         return part[0]
 
     return enter, lambda: c.effect("prim::record_end", part[0])
+
+
+# ---- the statement -------------------------------------------------------------------------------------------------
+
+
+@statement(ast.With)
+def _with(c, node):
+    _enter(c, node.items, node.body)
+
+
+def _enter(c, items, body):
+    if not items:
+        c.statements(body)
+        return
+    with c.at(items[0].context_expr):
+        manager = c.expression(items[0].context_expr)
+        enter, leave = c.context(manager)
+        entered = enter()
+    if items[0].optional_vars is not None:
+        c.assign(items[0].optional_vars, entered)
+    around, c.leaving = c.leaving, [*c.leaving, leave]
+    try:
+        _enter(c, items[1:], body)
+    finally:
+        c.leaving = around
+    exited, c.scope.exited = c.scope.exited, None
+    if exited != "raise":
+        leave()
+    c.scope.exited = exited
+
+
+@hook
+def leave_all(c):
+    """Leave each `with` around what raises, those of the callers too, the innermost first."""
+    around = c.leaving
+    for k in reversed(range(len(around))):
+        c.leaving = around[:k]  # what leaving raises is inside the outer ones alone
+        around[k]()
+    c.leaving = around

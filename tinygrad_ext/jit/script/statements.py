@@ -340,6 +340,7 @@ def raise_(c, node):
     if not (isinstance(cls, type) and issubclass(cls, BaseException)):
         told = "exceptions are raised by class: raise ValueError('...'); exceptions must derive from BaseException"
         c.fault(told, kind=NotSupportedError)
+    c.leave_all()
     c.effect("prim::raise", cls.__name__ if cls.__module__ == "builtins" else word_of(cls), *args)
 
 
@@ -349,6 +350,7 @@ def _assert(c, node):
 
     def fail():
         args = [] if node.msg is None else [c.value(c.expression(node.msg))]
+        c.leave_all()
         c.effect("prim::raise", "AssertionError", *args)
         c.scope.exited = "raise"
 
@@ -375,25 +377,3 @@ def _expr(c, node):
 @statement(ast.Pass)
 def _pass(c, node):
     pass
-
-
-@statement(ast.With)
-def _with(c, node):
-    _enter(c, node.items, node.body)
-
-
-def _enter(c, items, body):
-    if not items:
-        c.statements(body)
-        return
-    with c.at(items[0].context_expr):
-        manager = c.expression(items[0].context_expr)
-        enter, leave = c.context(manager)
-        entered = enter()
-    if items[0].optional_vars is not None:
-        c.assign(items[0].optional_vars, entered)
-    _enter(c, items[1:], body)
-    exited, c.scope.exited = c.scope.exited, None
-    if exited != "raise":
-        leave()
-    c.scope.exited = exited
