@@ -45,7 +45,7 @@ def by_a_function(x: tg.Tensor, held: Held, other: Held):
 
 
 def in_a_loop(x: tg.Tensor, held: Held, other: Held):
-    for n in range(1, 9):
+    for _ in range(1, 9):
         with held as m:
             with other:
                 assert m < 3, "more than two"

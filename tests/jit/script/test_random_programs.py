@@ -29,7 +29,7 @@ def outcome(call, values, a, b):
     try:
         number, tensor, other, last, log = call(x, a, b)
         (grad,) = tg.autograd.grad((tensor.sum() + last.sum()), x, allow_unused=True)
-    except (RuntimeError, IndexError) as error:
+    except (RuntimeError, IndexError, OverflowError) as error:
         return "written to" if "modified by an inplace operation" in str(error) else type(error).__name__, None
     told = (number, tensor.tolist(), other, last.tolist(), log)
     return repr(told), None if grad is None else grad.tolist()  # nan is nan
