@@ -13,7 +13,6 @@ REASONS = {
     "aten::normal.float_Tensor": _DRAW,
     "aten::normal.Tensor_Tensor": _DRAW,
     "aten::logsumexp": "one step of ops, whose derivative, a softmax, is finite where theirs is not",
-    "aten::_attention_step": "one step by tiles, whose derivative makes them again and keeps none",
     "aten::_pinv": "one step of a decomposition and products, whose derivative does not go through singular vectors",
 }
 

@@ -153,9 +153,19 @@ op(
 )
 
 
-def _shape(query, key, value, attn_mask, is_causal, scale):
-    batch = tg.broadcast_shapes(*[t.shape[:-2] for t in (query, key, value)])
-    return query.new_empty((*batch, query.shape[-2], value.shape[-1]))
+def _reference(q, k, v, mask, is_causal, scale):
+    import numpy
+
+    scores = (q * scale) @ numpy.swapaxes(k, -1, -2)
+    seen = numpy.ones(scores.shape, bool)
+    if is_causal:
+        seen &= numpy.tri(*scores.shape[-2:], dtype=bool)
+    if mask is not None:
+        seen &= mask if mask.dtype == bool else mask > -numpy.inf
+        scores = scores if mask.dtype == bool else scores + mask
+    scores = numpy.where(seen, scores, -numpy.inf)
+    weights = numpy.exp(scores - scores.max(-1, keepdims=True, initial=-1e30))
+    return weights / numpy.maximum(weights.sum(-1, keepdims=True), 1e-30) @ v
 
 
 def _tangent(
@@ -186,8 +196,7 @@ def _batched(b, *args):
 op(
     "aten::_attention_step(Tensor query, Tensor key, Tensor value, Tensor? attn_mask, bool is_causal, float scale) -> "
     "Tensor",
-    kernel=_forward,
-    shape=_shape,
+    kernel="attention",
     batch=_batched,
     jvp=_tangent,
     grad={"query, key, value, attn_mask": _backward},
@@ -195,5 +204,6 @@ op(
     where="_fused",
     types="float",
     samples=_samples,
+    reference=_reference,
     doc="_attention_tiles as one step, whose derivative makes each tile again instead of keeping it.",
 )
