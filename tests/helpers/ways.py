@@ -158,6 +158,7 @@ BY_SIZE = {
     **dict.fromkeys(("_attention_tiles", "_attention_step"), "how many heads and tiles there are"),
     "combinations": "which rows there are, a list that Python makes",
     "cross": "which dimension has 3 elements",
+    "hash_tensor": "how often rows are halved until one element is left",
     "gaussian_nll_loss": "whether a row has one variance",
     "lstsq": "whether there are more equations than unknowns",
     "multi_dot": "which order of the products takes the fewest multiplications",

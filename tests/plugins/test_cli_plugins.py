@@ -146,7 +146,7 @@ def test_a_good_plugin_is_told_with_versions_and_import_times(site, cli):
     assert report["modules"] == ["demo::Twice"] and report["requires_api"] == ">=1,<2"
     assert set(found["versions"]) == {"tinygrad_ext", "plugin API", "table", "python", "numpy"}
     assert 0 < report["own_milliseconds"] < report["milliseconds"]
-    assert "ssl" in report["slowest_imports"]
+    assert {"ssl", "_ssl"} & report["slowest_imports"].keys()  # either half of it may take longer
     assert "tgx_demo" not in sys.modules
     code, text = cli("doctor", "demo")
     assert code == 0 and "ms in all" in text and "plugins examined: 1; with problems: 0" in text
