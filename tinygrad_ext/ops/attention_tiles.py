@@ -1,8 +1,8 @@
 """Attention over long sequences: some rows of queries at a time, so that the whole matrix of scores never exists.
 
-A tile of scores is half a megabyte: it stays in the cache between the product, the softmax and the second product.
-Backward makes each tile again (Dao et al. 2022) instead of keeping it. Rejected: tiles over the keys too, with running
-maxima; they save memory only where one row of scores is larger than that, and cost a second pass over the result.
+Forward is a kernel (kernels/attention.c). Backward makes each tile again (Dao et al. 2022) and keeps none; half a
+megabyte of scores stays in the cache between the products. Rejected: tiles over the keys too, with running maxima; they
+save memory only where one row of scores is larger than that, and cost a second pass over the result.
 """
 
 import math
