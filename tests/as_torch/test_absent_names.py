@@ -14,9 +14,10 @@ from tinygrad_ext.as_torch import absent_names
 
 ROOT = str(Path(tinygrad_ext.__file__).parent.parent)
 EIGHT_BITS = """
+import sys
 from tinygrad_ext import as_torch
 as_torch.install()
-import torch
+torch = sys.modules["torch"]
 x = torch.tensor([1.0, 2.6, -1000.0, 0.001, float("nan")])
 assert torch.finfo(torch.float8_e4m3fn).max == 448 and torch.finfo(torch.float8_e5m2).max == 57344
 assert x.to(torch.float8_e5m2).float()[:4].tolist() == [1.0, 2.5, -1024.0, 0.0009765625]
