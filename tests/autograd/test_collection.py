@@ -2,7 +2,6 @@
 
 import gc
 import threading
-import time
 import weakref
 
 import pytest
@@ -192,7 +191,7 @@ def test_collect_waits_for_the_collection_of_another_thread():
     class Slow:
         def __del__(self):
             inside.set()
-            time.sleep(0.05)
+            release.wait(20)
 
     def elsewhere():
         slow, circle = Slow(), []
@@ -201,11 +200,12 @@ def test_collect_waits_for_the_collection_of_another_thread():
         gc.collect()
 
     before = tg.memory_stats()["allocated"]
-    inside = threading.Event()
+    inside, release = threading.Event(), threading.Event()
     thread = threading.Thread(target=elsewhere)
     thread.start()
     inside.wait()
     assert gc.collect() == 0 and tg.memory_stats()["allocated"] > before
+    threading.Timer(0.05, release.set).start()
     collect()
     assert tg.memory_stats()["allocated"] == before
     thread.join()
