@@ -76,6 +76,8 @@ static int shape(tgx_call *c) {
         batch.rank -= 2;
         if (tgx_broadcast(o->dims, &o->rank, &batch)) return refuse(c, "the leading dimensions must be equal, or 1");
     }
+    double items = (double)j.blocks;
+    for (int i = 0; i < o->rank; i++) items *= (double)o->dims[i];
     o->dims[o->rank] = j.rows, o->dims[o->rank + 1] = j.keys;
     o->rank += 2;
     if (j.mask && !mask_fits(j.mask, o->dims, o->rank))
@@ -87,6 +89,7 @@ static int shape(tgx_call *c) {
     if ((double)j.keys * (double)(j.depth + j.width + j.step) > 1e14)
         return c->meta ? 0 : tgx_fail(c, TGX_MEMORY_ERROR, "scaled_dot_product_attention: cannot allocate room for %lld keys", (long long)j.keys);
     c->notes[0] = c->services->num_threads();
+    if (items < (double)c->notes[0]) c->notes[0] = (int64_t)items;      /* room for as many shares as there are blocks */
     c->scratch_bytes = j.room_size * c->notes[0];
     return 0;
 }
