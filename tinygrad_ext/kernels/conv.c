@@ -17,6 +17,8 @@ enum {
     BUFFER_BYTES = 96 << 10,  /* a part of the second cache level; 24 to 48 and 256 kilobytes were slower */
     PLANE_BYTES = 24 << 10,   /* a part of the first */
     MOST_PLANE_BYTES = 256 << 10,
+    MANY_OUTPUTS = 16,        /* that read a panel: it is written once */
+    VECTORS = 3,              /* of a tile */
     POSITIONS = 192,          /* computed at a time at least: so often are weights read that come from far */
     MOST_LANES = 16           /* elements of the widest vector: loads may run that far beyond the last element */
 };
@@ -84,8 +86,11 @@ void tgx_conv_plan(tgx_conv *p, ptrdiff_t size, ptrdiff_t images) {
     }
     place_rows(p, parts(p->rows, parts(p->rows, best))); /* blocks of even size */
     p->images = p->block < p->rows || p->span < p->cols ? 1 : at_least(1, at_most(images, POSITIONS / (p->rows * p->cols)));
-    ptrdiff_t room = BUFFER_BYTES / size / p->images / p->plane;
-    p->depth = at_least(1, parts(p->channels, parts(at_least(1, p->channels), at_least(room, 8))));
+    ptrdiff_t room = at_least(8, BUFFER_BYTES / size / p->images / p->plane);
+    ptrdiff_t fit = TGX_CONV_PANEL / size / (VECTORS * p->lanes) / (p->taps_x * p->taps_y); /* channels in a panel */
+    p->panel = fit > 0 && p->outputs >= MANY_OUTPUTS;
+    if (p->panel) room = at_most(room, fit);
+    p->depth = at_least(1, parts(p->channels, parts(at_least(1, p->channels), room)));
     p->buffer = p->depth * p->plane + 4 * MOST_LANES;
     p->pad_outputs = parts(p->outputs, MOST_LANES) * MOST_LANES;
 }

@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum { TGX_CONV_PANEL = 16 << 10 }; /* bytes of the windows of a tile: half of the first cache level */
+
 typedef struct {
     ptrdiff_t channels, height, width; /* of src, whose planes are contiguous */
     ptrdiff_t outputs, rows, cols;     /* of out */
@@ -22,6 +24,7 @@ typedef struct {
     ptrdiff_t weight_row;              /* 0: weights are packed; else elements between outputs of the weights as they are */
     ptrdiff_t span;                    /* columns: all, or a part of the only row */
     ptrdiff_t phases, phase_rows, plane, buffer, pad_outputs;
+    int panel;                         /* whether windows are laid side by side for each tile */
     int plane_by_plane;                /* a group has one channel and one output: */
     ptrdiff_t residues, line;          /* of columns; elements of a row of one residue in the buffer */
     /* needed by the loops, not by the plan */

@@ -16,19 +16,21 @@ typedef T NAME(loose) __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(T
 /* ---- out = weights . windows ---- */
 
 /* Where a tile lies: its vectors are `gap` elements apart in the buffer and `out_gap` in out, and `valid` positions of
- * the first exist, `less` fewer of each further one. */
-typedef struct { const T *buf, *w, *bias; T *out; ptrdiff_t gap, out_gap, valid, less; int real; } NAME(place);
+ * the first exist, `less` fewer of each further one. step: elements between windows that lie in a row, else 0. */
+typedef struct { const T *buf, *w, *bias; T *out; ptrdiff_t gap, out_gap, valid, less, step; int real; } NAME(place);
 
 /* `rows` outputs, of which `real` exist, by `vectors` vectors of positions. What is the same for all tiles but the last, or
- * for all layers of 1 x 1, is constant in copies of the loop: with few channels the rest of a tile took a quarter of its time. */
-INLINE void NAME(products)(const int rows, const int vectors, const ptrdiff_t gap, const int single, const ptrdiff_t weight_row,
+ * where all windows lie in a row, is constant in copies of the loop: with few channels the rest of a tile took a quarter of its
+ * time. */
+INLINE void NAME(products)(const int rows, const int vectors, const ptrdiff_t gap, const int in_a_row, const ptrdiff_t weight_row,
                            const tgx_conv *p, const tgx_conv_part *part, const NAME(place) *at, V sum[OUT_ROWS][OUT_VECTORS]) {
-    const ptrdiff_t taps = single ? 1 : p->taps_x * p->taps_y, *offset = p->offset;
+    const ptrdiff_t all = p->taps_x * p->taps_y, taps = in_a_row ? 1 : all, *offset = p->offset;
+    const ptrdiff_t planes = in_a_row ? part->channels * all : part->channels, plane = in_a_row ? at->step : p->plane;
     const ptrdiff_t to_row = weight_row ? weight_row : 1, next = weight_row ? 1 : rows;
     const T *w = at->w, *buf = at->buf;
-    for (ptrdiff_t c = 0; c < part->channels; c++, buf += p->plane)
+    for (ptrdiff_t c = 0; c < planes; c++, buf += plane)
         for (ptrdiff_t t = 0; t < taps; t++, w += next) {
-            const T *x = single ? buf : buf + offset[t];
+            const T *x = in_a_row ? buf : buf + offset[t];
             V in[OUT_VECTORS];
             for (int q = 0; q < vectors; q++) in[q] = READ(x + q * gap);
             for (int r = 0; r < rows; r++) {
@@ -54,7 +56,7 @@ INLINE void NAME(tile)(const int rows, const int vectors, const tgx_conv *p, con
     if (rows == OUT_ROWS && p->weight_row && at->gap != LANES) NAME(products)(rows, vectors, at->gap, 0, p->weight_row, p, part, at, sum);
     else if (rows == OUT_ROWS && p->weight_row) NAME(products)(rows, vectors, LANES, 0, p->weight_row, p, part, at, sum);
     else if (at->gap != LANES) NAME(products)(rows, vectors, at->gap, 0, 0, p, part, at, sum);
-    else if (p->taps_x * p->taps_y == 1) NAME(products)(rows, vectors, LANES, 1, 0, p, part, at, sum);
+    else if (at->step) NAME(products)(rows, vectors, LANES, 1, 0, p, part, at, sum);
     else NAME(products)(rows, vectors, LANES, 0, 0, p, part, at, sum);
     if (whole)
         for (int r = 0; r < rows; r++)
@@ -69,7 +71,8 @@ INLINE void NAME(tile)(const int rows, const int vectors, const tgx_conv *p, con
     else if (vectors == 2) NAME(tile)(rows, 2, p, part, at);  \
     else NAME(tile)(rows, 1, p, part, at)
 
-static void NAME(any_tile)(ptrdiff_t rows, ptrdiff_t vectors, const tgx_conv *p, const tgx_conv_part *part, const NAME(place) *at) {
+/* By itself: as a part of a larger function gcc finds no register for each sum. */
+static __attribute__((noinline)) void NAME(any_tile)(ptrdiff_t rows, ptrdiff_t vectors, const tgx_conv *p, const tgx_conv_part *part, const NAME(place) *at) {
     if (rows == 1) { TILES(1); }
     else if (rows == 4) { TILES(4); }
     else { TILES(OUT_ROWS); }
@@ -78,43 +81,48 @@ static void NAME(any_tile)(ptrdiff_t rows, ptrdiff_t vectors, const tgx_conv *p,
 /* Vectors of the next tile: full tiles, but no lone vector at the end. */
 INLINE ptrdiff_t NAME(next)(ptrdiff_t left) { return left == OUT_VECTORS + 1 ? 2 : left < OUT_VECTORS ? left : OUT_VECTORS; }
 
-/* All positions of the part for the outputs of one tile row. Where an image fills less than a vector, the vectors of a
- * tile come from several images. */
-static void NAME(apply_rows)(ptrdiff_t rows, const tgx_conv *p, const tgx_conv_part *part, const NAME(place) *start) {
-    const ptrdiff_t n = part->rows * part->cols, vectors = (n + LANES - 1) / LANES;
-    NAME(place) at = *start;
-    if (vectors == 1) {
-        at.gap = p->buffer, at.out_gap = part->out_image, at.valid = n, at.less = 0;
-        for (ptrdiff_t i = 0, some; i < part->images; i += some) {
-            some = NAME(next)(part->images - i);
-            at.buf = start->buf + i * p->buffer, at.out = start->out + i * part->out_image;
-            NAME(any_tile)(rows, some, p, part, &at);
-        }
-        return;
+/* Some vectors of positions for all outputs; `at` says where those of the first lie. */
+static void NAME(apply_outputs)(ptrdiff_t vectors, const tgx_conv *p, const tgx_conv_part *part, const T *packed, const T *bias,
+                                NAME(place) at) {
+    const ptrdiff_t taps = p->taps_x * p->taps_y;
+    for (ptrdiff_t o = 0, rows; o < p->outputs; o += rows, at.out += rows * part->out_plane) {
+        rows = NAME(together)(p->outputs - o);
+        at.w = packed + (o * p->channels + part->channel * (p->weight_row ? 1 : rows)) * taps;
+        at.bias = bias ? bias + o : 0;
+        at.real = (int)(p->outputs - o < rows ? p->outputs - o : rows);
+        NAME(any_tile)(rows, vectors, p, part, &at);
     }
-    at.gap = at.out_gap = at.less = LANES;
-    for (ptrdiff_t i = 0; i < part->images; i++)
-        for (ptrdiff_t q = 0, some; q < vectors; q += some) {
-            some = NAME(next)(vectors - q);
-            at.valid = n - q * LANES;
-            at.buf = start->buf + i * p->buffer + q * LANES, at.out = start->out + i * part->out_image + q * LANES;
-            NAME(any_tile)(rows, some, p, part, &at);
-        }
 }
 
+/* The windows of a tile side by side: taken from planes they cross lines of the cache, of which more are touched than the first
+ * level holds. */
+static void NAME(fill_panel)(ptrdiff_t vectors, const tgx_conv *p, const tgx_conv_part *part, const NAME(place) *at, T *panel) {
+    const T *buf = at->buf;
+    for (ptrdiff_t c = 0; c < part->channels; c++, buf += p->plane)
+        for (ptrdiff_t t = 0; t < p->taps_x * p->taps_y; t++)
+            for (ptrdiff_t q = 0; q < vectors; q++, panel += LANES) WRITE(panel, READ(buf + p->offset[t] + q * at->gap));
+}
+
+/* Where an image fills less than a vector, the vectors of a tile come from several images. */
 static void NAME(apply)(const tgx_conv *p, const tgx_conv_part *part, const void *buffer, const void *packed, const void *bias,
-                        void *out) {
-    const ptrdiff_t taps = p->taps_x * p->taps_y;
+                        void *to) {
+    const ptrdiff_t n = part->rows * part->cols, vectors = (n + LANES - 1) / LANES, several = vectors == 1;
+    const ptrdiff_t images = several ? 1 : part->images, tiles = several ? part->images : vectors;
+    T panel[TGX_CONV_PANEL / sizeof(T)] __attribute__((aligned(VECTOR_BYTES)));
     NAME(place) at = {0};
-    at.buf = buffer;
-    for (ptrdiff_t o = 0, rows; o < p->outputs; o += rows) {
-        rows = NAME(together)(p->outputs - o);
-        at.w = (const T *)packed + (o * p->channels + part->channel * (p->weight_row ? 1 : rows)) * taps;
-        at.bias = bias ? (const T *)bias + o : 0;
-        at.out = (T *)out + o * part->out_plane;
-        at.real = (int)(p->outputs - o < rows ? p->outputs - o : rows);
-        NAME(apply_rows)(rows, p, part, &at);
-    }
+    at.out_gap = several ? part->out_image : LANES, at.less = several ? 0 : LANES;
+    for (ptrdiff_t i = 0; i < images; i++)
+        for (ptrdiff_t q = 0, some; q < tiles; q += some) {
+            some = NAME(next)(tiles - q);
+            at.gap = several ? p->buffer : LANES, at.valid = several ? n : n - q * LANES;
+            at.step = p->taps_x * p->taps_y == 1 && !several ? p->plane : 0;
+            at.buf = (const T *)buffer + i * p->buffer + q * at.gap, at.out = (T *)to + i * part->out_image + q * at.out_gap;
+            if (p->panel && !p->weight_row) {
+                NAME(fill_panel)(some, p, part, &at, panel);
+                at.buf = panel, at.gap = LANES, at.step = some * LANES;
+            }
+            NAME(apply_outputs)(some, p, part, packed, bias, at);
+        }
 }
 
 /* ---- gradient of the weights ---- */
