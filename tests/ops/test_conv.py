@@ -20,6 +20,53 @@ def test_every_block_shape_equals_the_definition(size, channels, outputs):
     assert abs(F.conv2d(x, w, padding=1).numpy() - want).max() < 1e-10
 
 
+@pytest.mark.parametrize("kernel", [(3, 3), (1, 3), (3, 1), (2, 2), (1, 9)], ids=str)
+@pytest.mark.parametrize("stride", [(1, 1), (2, 2), (1, 2), (3, 1)], ids=str)
+def test_a_plane_for_each_output_equals_the_definition(kernel, stride):
+    for size, padding, dilation in (
+        ((7, 7), 1, 1),
+        ((14, 15), (1, 4), 1),
+        ((5, 9), 4, 2),
+        ((3, 16), (2, 4), (1, 2)),
+        ((6, 90), 4, (2, 11)),
+    ):
+        x, w = randn(3, 5, *size), randn(5, 1, *kernel)
+        want = {"stride": stride, "padding": padding, "dilation": dilation, "groups": 5}
+        for dtype, close in ((tg.float64, 1e-12), (tg.float32, 1e-5)):
+            got = F.conv2d(x.to(dtype), w.to(dtype), **want).numpy()
+            assert abs(got - _reference(x.numpy(), w.numpy(), **want)).max() < close
+
+
+@pytest.mark.parametrize(
+    "size, kernel, stride",
+    [((9, 8), 1, 2), ((11, 12), 2, 2), ((11, 12), 2, 3), ((8, 8), (1, 3), (1, 3)), ((3, 9), (3, 2), (1, 4))],
+    ids=str,
+)
+def test_windows_apart_from_each_other_equal_the_definition(size, kernel, stride):
+    x, w = randn(2, 64, *size), randn(128, 64, *np.broadcast_to(kernel, 2))
+    x.requires_grad_(), w.requires_grad_()
+    out = F.conv2d(x, w, stride=stride)
+    assert abs(out.detach().numpy() - _reference(x.detach().numpy(), w.detach().numpy(), stride=stride)).max() < 1e-10
+    grads = tg.autograd.grad((out * out.detach()).sum(), (x, w))
+    wanted = tg.autograd.grad(_by_loops(x, w, stride, out.detach()), (x, w))
+    for got, want in zip(grads, wanted):
+        assert abs((got - want).numpy()).max() < 1e-9
+
+
+def _by_loops(x, w, stride, seed):
+    """Sum of a convolution times `seed`, tap by tap."""
+    sy, sx = np.broadcast_to(stride, 2).tolist()
+    rows, cols = seed.shape[2:]
+    taps = [(v, u) for v in range(w.shape[2]) for u in range(w.shape[3])]
+    parts = [
+        tg.einsum(
+            "nchw,oc->nohw", x[:, :, v : v + sy * (rows - 1) + 1 : sy, u : u + sx * (cols - 1) + 1 : sx], w[:, :, v, u]
+        )
+        for v, u in taps
+    ]
+    return (sum(parts) * seed).sum()
+
+
 def test_gradients_do_not_depend_on_the_number_of_threads():
     before = tg.get_num_threads()
     results = []

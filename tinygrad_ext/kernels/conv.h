@@ -10,7 +10,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { TGX_CONV_PANEL = 16 << 10 }; /* bytes of the windows of a tile: half of the first cache level */
+enum {
+    TGX_CONV_PANEL = 16 << 10, /* bytes of the windows of a tile: half of the first cache level */
+    TGX_CONV_WEIGHTS = 128 << 10, /* of the outputs that share it: a part of the second */
+    TGX_CONV_DIRECT_TAPS = 9,  /* of a plane that is read where it lies; more take longer than a copy */
+    TGX_CONV_DIRECT_REACH = 64 /* columns from its first tap to the last */
+};
 
 typedef struct {
     ptrdiff_t channels, height, width; /* of src, whose planes are contiguous */
@@ -26,6 +31,7 @@ typedef struct {
     ptrdiff_t phases, phase_rows, plane, buffer, pad_outputs;
     int panel;                         /* whether windows are laid side by side for each tile */
     int plane_by_plane;                /* a group has one channel and one output: */
+    int direct;                        /* apply reads it where it lies */
     ptrdiff_t residues, line;          /* of columns; elements of a row of one residue in the buffer */
     /* needed by the loops, not by the plan */
     const ptrdiff_t *at_y, *at_x;      /* where the taps of the first window lie in src; may be negative */
@@ -45,6 +51,7 @@ typedef struct {
     ptrdiff_t row, rows, col, cols;    /* of out */
     ptrdiff_t channel, channels;       /* of src; apply adds to out unless channel is 0 */
     ptrdiff_t images;                  /* in buffers of p->buffer elements each */
+    ptrdiff_t planes;                  /* of apply_direct, of so many groups one after the other */
     int fresh;                         /* collect starts from zero, and reads no sums */
     ptrdiff_t src_image, out_image, out_plane; /* elements between images and planes */
 } tgx_conv_part;
@@ -73,6 +80,8 @@ typedef struct {
     /* The same plane by plane: load, apply, collect_few and spread, with the sums of a tap in one vector. */
     void (*lay)(const tgx_conv *p, const tgx_conv_part *part, const void *src, void *buf);
     void (*apply_plane)(const tgx_conv *p, const tgx_conv_part *part, const void *buf, const void *weight, const void *bias, void *out);
+    /* The part of some planes from src itself, which points to the first row of the first one, where p->direct. */
+    void (*apply_direct)(const tgx_conv *p, const tgx_conv_part *part, const void *src, const void *weight, const void *bias, void *out);
     void (*collect_plane)(const tgx_conv *p, const tgx_conv_part *part, const void *buf, const void *grad, void *sums);
     void (*settle)(const tgx_conv *p, const void *sums, void *out);
     /* `rows` rows of `width` elements, `step` apart, from a laid out plane whose windows move by one. */

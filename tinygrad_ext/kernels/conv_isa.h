@@ -91,5 +91,5 @@ INLINE void turn_block_f64(double *to, ptrdiff_t to_step, const double *from, pt
 #include "conv_loops.h"
 
 #define KERNELS(t) {VECTOR_BYTES / sizeof(((vec_##t){0})[0]), load_##t, pack_##t, apply_##t, turn_##t, collect_##t, collect_few_##t, spread_##t, \
-                    lay_##t, apply_plane_##t, collect_plane_##t, settle_##t, apply_pair_##t}
+                    lay_##t, apply_plane_##t, apply_direct_##t, collect_plane_##t, settle_##t, apply_pair_##t}
 const tgx_conv_table ISA(tgx_conv_table) = {KERNELS(f32), KERNELS(f64)};

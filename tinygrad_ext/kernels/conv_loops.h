@@ -81,14 +81,16 @@ static __attribute__((noinline)) void NAME(any_tile)(ptrdiff_t rows, ptrdiff_t v
 /* Vectors of the next tile: full tiles, but no lone vector at the end. */
 INLINE ptrdiff_t NAME(next)(ptrdiff_t left) { return left == OUT_VECTORS + 1 ? 2 : left < OUT_VECTORS ? left : OUT_VECTORS; }
 
-/* Some vectors of positions for all outputs; `at` says where those of the first lie. */
-static void NAME(apply_outputs)(ptrdiff_t vectors, const tgx_conv *p, const tgx_conv_part *part, const T *packed, const T *bias,
-                                NAME(place) at) {
+/* Some vectors of positions for the outputs [first, last); `at` says where those of output 0 lie. */
+static void NAME(apply_outputs)(ptrdiff_t first, ptrdiff_t last, ptrdiff_t vectors, const tgx_conv *p, const tgx_conv_part *part,
+                                const T *packed, const T *bias, NAME(place) at) {
     const ptrdiff_t taps = p->taps_x * p->taps_y;
-    for (ptrdiff_t o = 0, rows; o < p->outputs; o += rows, at.out += rows * part->out_plane) {
+    T *out = at.out;
+    for (ptrdiff_t o = first, rows; o < last; o += rows) {
         rows = NAME(together)(p->outputs - o);
         at.w = packed + (o * p->channels + part->channel * (p->weight_row ? 1 : rows)) * taps;
         at.bias = bias ? bias + o : 0;
+        at.out = out + o * part->out_plane;
         at.real = (int)(p->outputs - o < rows ? p->outputs - o : rows);
         NAME(any_tile)(rows, vectors, p, part, &at);
     }
@@ -103,9 +105,10 @@ static void NAME(fill_panel)(ptrdiff_t vectors, const tgx_conv *p, const tgx_con
             for (ptrdiff_t q = 0; q < vectors; q++, panel += LANES) WRITE(panel, READ(buf + p->offset[t] + q * at->gap));
 }
 
-/* Where an image fills less than a vector, the vectors of a tile come from several images. */
-static void NAME(apply)(const tgx_conv *p, const tgx_conv_part *part, const void *buffer, const void *packed, const void *bias,
-                        void *to) {
+/* The outputs [first, last) of all positions. Where an image fills less than a vector, the vectors of a tile come from several
+ * images. */
+static void NAME(apply_positions)(ptrdiff_t first, ptrdiff_t last, const int panels, const tgx_conv *p, const tgx_conv_part *part,
+                                  const T *buffer, const T *packed, const T *bias, T *to) {
     const ptrdiff_t n = part->rows * part->cols, vectors = (n + LANES - 1) / LANES, several = vectors == 1;
     const ptrdiff_t images = several ? 1 : part->images, tiles = several ? part->images : vectors;
     T panel[TGX_CONV_PANEL / sizeof(T)] __attribute__((aligned(VECTOR_BYTES)));
@@ -116,13 +119,23 @@ static void NAME(apply)(const tgx_conv *p, const tgx_conv_part *part, const void
             some = NAME(next)(tiles - q);
             at.gap = several ? p->buffer : LANES, at.valid = several ? n : n - q * LANES;
             at.step = p->taps_x * p->taps_y == 1 && !several ? p->plane : 0;
-            at.buf = (const T *)buffer + i * p->buffer + q * at.gap, at.out = (T *)to + i * part->out_image + q * at.out_gap;
-            if (p->panel && !p->weight_row) {
+            at.buf = buffer + i * p->buffer + q * at.gap, at.out = to + i * part->out_image + q * at.out_gap;
+            if (panels) {
                 NAME(fill_panel)(some, p, part, &at, panel);
                 at.buf = panel, at.gap = LANES, at.step = some * LANES;
             }
-            NAME(apply_outputs)(some, p, part, packed, bias, at);
+            NAME(apply_outputs)(first, last, some, p, part, packed, bias, at);
         }
+}
+
+/* As many outputs at a time as share a panel and have their weights in the second cache level, or those of a tile. */
+static void NAME(apply)(const tgx_conv *p, const tgx_conv_part *part, const void *buffer, const void *packed, const void *bias,
+                        void *out) {
+    const int panels = p->panel && !p->weight_row;
+    ptrdiff_t some = OUT_ROWS;
+    if (panels) some += TGX_CONV_WEIGHTS / (ptrdiff_t)sizeof(T) / (part->channels * p->taps_x * p->taps_y + 1) / OUT_ROWS * OUT_ROWS;
+    for (ptrdiff_t o = 0; o < p->outputs; o += some)
+        NAME(apply_positions)(o, p->outputs - o < some ? p->outputs : o + some, panels, p, part, buffer, packed, bias, out);
 }
 
 /* ---- gradient of the weights ---- */
@@ -218,6 +231,7 @@ static void NAME(collect_few)(const tgx_conv *p, const tgx_conv_part *part, cons
 }
 
 #include "conv_planes.h"
+#include "conv_direct.h"
 
 #undef V
 #undef LANES

@@ -8,8 +8,8 @@
 #include "conv_pairs.h"
 #include "conv_products.h"
 
-/* Outputs of a tile; positions for which packing the weights does not pay, for one tap and for more. */
-enum { MOST_ROWS = 8, FEW_POSITIONS = 64, SOME_POSITIONS = 256 };
+/* Outputs of a tile; positions for which packing the weights does not pay, for one tap and for more; of planes that go together. */
+enum { MOST_ROWS = 8, FEW_POSITIONS = 64, SOME_POSITIONS = 256, FEW_BYTES = 8 << 10 };
 
 /* ---- plans ------------------------------------------------------------------------------------------------------- */
 
@@ -64,9 +64,14 @@ static void apply_part(const job_t *j, tgx_conv_part *part, int64_t image, int64
     const char *src = j->src + (image * j->g->groups + group) * p->channels * plane;
     part->channel = 0;
     if (p->plane_by_plane) {
-        j->k->lay(p, part, src, buf);
-        j->k->apply_plane(p, part, buf, j->packed + group * j->packed_group * j->size, bias,
-                          j->scatter ? result : planes + (part->row * p->cols + part->col) * j->size);
+        char *to = j->scatter ? result : planes + (part->row * p->cols + part->col) * j->size;
+        const char *weight = j->packed + group * j->packed_group * j->size;
+        if (p->direct) {
+            j->k->apply_direct(p, part, src, weight, bias, to);
+        } else {
+            j->k->lay(p, part, src, buf);
+            j->k->apply_plane(p, part, buf, weight, bias, to);
+        }
     } else do {
         part->channels = at_most(p->depth, p->channels - part->channel);
         j->k->load(p, part, src + part->channel * plane, buf);
@@ -82,7 +87,7 @@ static void apply_items(job_t *j, char *buf, int64_t lo, int64_t hi) {
     const tgx_conv *p = &j->p;
     tgx_conv_part part;
     part.src_image = j->g->groups * p->channels * p->height * p->width;
-    for (int64_t item = lo; item < hi; item++) {
+    for (int64_t item = lo; item < hi; item += part.planes) {
         int64_t image = item / j->blocks / j->g->groups * p->images;
         part.images = at_most(p->images, j->g->n - image);
         int64_t block = item % j->blocks; /* of rows, or of columns if there is one row */
@@ -90,7 +95,11 @@ static void apply_items(job_t *j, char *buf, int64_t lo, int64_t hi) {
         part.col = p->rows > 1 ? 0 : block * p->span, part.cols = at_most(p->span, p->cols - part.col);
         part.out_plane = j->scatter ? part.rows * part.cols : j->out_h * j->out_w;
         part.out_image = (j->scatter ? 1 : j->g->groups) * p->outputs * part.out_plane;
-        apply_part(j, &part, image, item / j->blocks % j->g->groups, buf);
+        int64_t group = item / j->blocks % j->g->groups;
+        part.planes = 1;
+        if (p->plane_by_plane && p->direct && j->blocks == 1 && !j->scatter)
+            part.planes = at_most(at_most(hi - item, j->g->groups - group), parts(FEW_BYTES, p->height * p->width * j->size));
+        apply_part(j, &part, image, group, buf);
     }
 }
 

@@ -26,23 +26,35 @@ INLINE uint32_t NAME(lanes)(ptrdiff_t from, ptrdiff_t to) {
     return ((1u << to) - 1) & ~((1u << from) - 1);
 }
 
-/* src in the lanes of `inside`, of which nothing else is read, else 0. */
-INLINE V NAME(inside)(const T *src, uint32_t inside) {
-#if defined(__AVX512F__)
-    if (sizeof(T) == 4) return (V)_mm512_maskz_loadu_ps((__mmask16)inside, src);
-    return (V)_mm512_maskz_loadu_pd((__mmask8)inside, src);
-#elif defined(__AVX2__)
+/* What `masked` is told the lanes by. */
+#if !defined(__AVX512F__) && defined(__AVX2__)
+typedef __m256i NAME(mask);
+INLINE NAME(mask) NAME(make_mask)(uint32_t inside) {
     const __m256i bit = sizeof(T) == 4 ? _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128) : _mm256_setr_epi64x(1, 2, 4, 8);
-    const __m256i on = sizeof(T) == 4 ? _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_set1_epi32((int)inside), bit), bit)
-                                      : _mm256_cmpeq_epi64(_mm256_and_si256(_mm256_set1_epi64x(inside), bit), bit);
-    return sizeof(T) == 4 ? (V)_mm256_maskload_ps((const float *)src, on) : (V)_mm256_maskload_pd((const double *)src, on);
+    return sizeof(T) == 4 ? _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_set1_epi32((int)inside), bit), bit)
+                          : _mm256_cmpeq_epi64(_mm256_and_si256(_mm256_set1_epi64x(inside), bit), bit);
+}
+#else
+typedef uint32_t NAME(mask);
+INLINE NAME(mask) NAME(make_mask)(uint32_t inside) { return inside; }
+#endif
+
+/* src in the lanes of a mask, of which nothing else is read, else 0. */
+INLINE V NAME(masked)(const T *src, NAME(mask) mask) {
+#if defined(__AVX512F__)
+    if (sizeof(T) == 4) return (V)_mm512_maskz_loadu_ps((__mmask16)mask, src);
+    return (V)_mm512_maskz_loadu_pd((__mmask8)mask, src);
+#elif defined(__AVX2__)
+    return sizeof(T) == 4 ? (V)_mm256_maskload_ps((const float *)src, mask) : (V)_mm256_maskload_pd((const double *)src, mask);
 #else
     V v = {0};
-    for (ptrdiff_t i = 0; inside >> i; i++)
-        if (inside >> i & 1) v[i] = src[i];
+    for (ptrdiff_t i = 0; mask >> i; i++)
+        if (mask >> i & 1) v[i] = src[i];
     return v;
 #endif
 }
+
+INLINE V NAME(inside)(const T *src, uint32_t inside) { return NAME(masked)(src, NAME(make_mask)(inside)); }
 
 /* The first `valid` lanes. Masked stores are slow on some processors, and leave nothing to forward from. */
 INLINE void NAME(put)(T *out, V v, ptrdiff_t valid) {

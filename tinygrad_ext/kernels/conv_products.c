@@ -1,7 +1,7 @@
-/* Windows that lie side by side without padding (single elements, patches, one window as large as the image): each element is in
- * one window, so an image, its elements brought into the order of windows, is a matrix (elements of a window, windows), and the
- * three maps are products with the weights (outputs, elements of a window). Of single elements, and of one window, the order is
- * there already. One window an image: the images are the rows of one product.
+/* Windows that do not overlap and need no padding (single elements, patches, one window as large as the image): each element is in
+ * one window at most, so those of an image, brought into the order of windows, are a matrix (elements of a window, windows), and
+ * the three maps are products with the weights (outputs, elements of a window). Of all single elements, and of one window, the
+ * order is there already. One window an image: the images are the rows of one product.
  *
  * Only where a library computes products: the plain loops of gemm.h are slower than those of conv_loops.h, which take 1.1 to 1.4
  * times as long as OpenBLAS, and 8 times where a window is the image. */
@@ -11,17 +11,18 @@
 
 enum { LEAST_WORK = 1 << 18 };  /* multiplications; below, a call of the library costs more than it spares */
 
-static int side_by_side(const tgx_conv_sizes *g, int d) {
-    return g->pad[d] == 0 && (g->out[d] == 1 || g->kernel[d] == g->stride[d]) && g->out[d] > 0 && g->size[d] % g->out[d] == 0
-           && g->size[d] / g->out[d] == g->kernel[d] && (g->dilation[d] == 1 || g->kernel[d] == 1);
+static int apart(const tgx_conv_sizes *g, int d) {
+    return g->pad[d] == 0 && g->out[d] > 0 && (g->out[d] == 1 || g->kernel[d] <= g->stride[d]) && (g->dilation[d] == 1 || g->kernel[d] == 1);
 }
 
 static int64_t windows(const tgx_conv_sizes *g) { return g->out[0] * g->out[1]; }
 static int64_t depth(const tgx_conv_sizes *g) { return g->channels * g->kernel[0] * g->kernel[1]; }
-static int turns(const tgx_conv_sizes *g) { return windows(g) > 1 && g->kernel[0] * g->kernel[1] > 1; }
+/* Whether each element is in a window. */
+static int whole(const tgx_conv_sizes *g) { return depth(g) * windows(g) == g->channels * g->size[0] * g->size[1]; }
+static int turns(const tgx_conv_sizes *g) { return !whole(g) || (windows(g) > 1 && g->kernel[0] * g->kernel[1] > 1); }
 
 int tgx_conv_is_product(const tgx_call *c, const tgx_conv_sizes *g, int dtype) {
-    if ((dtype != TGX_F32 && dtype != TGX_F64) || g->groups != 1 || g->n == 0 || !side_by_side(g, 0) || !side_by_side(g, 1)) return 0;
+    if ((dtype != TGX_F32 && dtype != TGX_F64) || g->groups != 1 || g->n == 0 || !apart(g, 0) || !apart(g, 1)) return 0;
     if ((double)g->n * (double)windows(g) * (double)depth(g) * (double)g->outputs < LEAST_WORK) return 0;
     const tgx_blas *blas = c->services->blas();
     return blas && blas->routine(TGX_GETRI, dtype) != NULL;
@@ -35,18 +36,19 @@ void tgx_conv_product_room(tgx_call *c, const tgx_conv_sizes *g, int dtype) {
 
 typedef struct { const tgx_conv_sizes *g; char *image, *turned; int64_t size; int back; } turn_t;
 
-/* Rows of the images' planes, lo to hi, to or from the order of windows. */
+/* Rows of windows, lo to hi, to or from their order; a row of a plane for each of their own. */
 static int turn_rows(void *given, ptrdiff_t lo, ptrdiff_t hi) {
     const turn_t *t = given;
     const tgx_conv_sizes *g = t->g;
-    const int64_t kh = g->kernel[0], kw = g->kernel[1], ow = g->out[1], all = windows(g);
+    const int64_t kh = g->kernel[0], kw = g->kernel[1], oh = g->out[0], ow = g->out[1], step = g->stride[1], all = windows(g);
 #define TURN(T) for (int64_t u = 0; u < kw; u++) { \
-        T *x = (T *)t->image + i * g->size[1] + u, *y = (T *)t->turned + to + u * all; \
-        if (t->back) for (int64_t k = 0; k < ow; k++) x[k * kw] = y[k]; \
-        else for (int64_t k = 0; k < ow; k++) y[k] = x[k * kw]; \
+        T *x = (T *)t->image + from + u, *y = (T *)t->turned + to + u * all; \
+        if (t->back) for (int64_t k = 0; k < ow; k++) x[k * step] = y[k]; \
+        else for (int64_t k = 0; k < ow; k++) y[k] = x[k * step]; \
     }
     for (ptrdiff_t i = lo; i < hi; i++) {
-        const int64_t plane = i / g->size[0], row = i % g->size[0], to = (plane * kh + row % kh) * kw * all + row / kh * ow;
+        const int64_t plane = i / (oh * kh), row = i / kh % oh, v = i % kh, to = (plane * kh + v) * kw * all + row * ow;
+        const int64_t from = (plane * g->size[0] + row * g->stride[0] + v) * g->size[1];
         if (t->size == 4) TURN(uint32_t) else TURN(uint64_t)
     }
     return 0;
@@ -54,7 +56,8 @@ static int turn_rows(void *given, ptrdiff_t lo, ptrdiff_t hi) {
 
 static int turn(tgx_call *c, const tgx_conv_sizes *g, char *image, int64_t size, int back) {
     turn_t t = {g, image, c->scratch, size, back};
-    return tgx_range(c, turn_rows, &t, g->n * g->channels * g->size[0], 1 + TGX_SMALL / g->size[1]);
+    if (back && !whole(g)) memset(image, 0, (size_t)(g->n * g->channels * g->size[0] * g->size[1] * size));
+    return tgx_range(c, turn_rows, &t, g->n * g->channels * g->kernel[0] * g->out[0], 1 + TGX_SMALL / (g->kernel[1] * g->out[1]));
 }
 
 /* ---- products ---------------------------------------------------------------------------------------------------- */
