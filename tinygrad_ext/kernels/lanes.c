@@ -5,9 +5,15 @@
 enum { MOST_LANES = 16 };
 
 const tgx_lane_ops *tgx_lanes_for(int64_t count, int64_t m, int64_t n, int dtype) {
-    if (count < 1 || m < 1 || n < 1 || m > TGX_LANES_ORDER || n > TGX_LANES_ORDER || (dtype != TGX_F32 && dtype != TGX_F64)) return NULL;
+    if (count < 1 || m < 1 || n < 1 || m > TGX_LANES_ORDER || n > TGX_LANES_ORDER) return NULL;
     const tgx_lane_table *table = TGX_PICK(tgx_lanes);
-    return dtype == TGX_F32 ? &table->f32 : &table->f64;
+    switch (dtype) {
+        case TGX_F32: return &table->f32;
+        case TGX_F64: return &table->f64;
+        case TGX_C64: return &table->c64;
+        case TGX_C128: return &table->c128;
+        default: return NULL;
+    }
 }
 
 void tgx_lanes_places(const char **to, const char *data, int64_t i, int64_t count, int64_t bytes) {

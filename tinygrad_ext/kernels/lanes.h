@@ -12,7 +12,7 @@
 
 enum {
     TGX_LANES_ORDER = 16,  /* the largest matrices that are worked on side by side; larger ones are LAPACK's */
-    TGX_LANES_BYTES = 64,  /* at most so many for an element of all lanes */
+    TGX_LANES_BYTES = 128, /* at most so many for an element of all lanes */
 };
 
 typedef struct tgx_lane_ops {
@@ -32,16 +32,21 @@ typedef struct tgx_lane_ops {
     void (*product)(const char *a, int64_t m, int64_t n, int64_t k, const char *tau, char *q, int64_t wide);
     /* R from what `reflectors` made, n columns and so many rows, in its place. */
     void (*above)(char *a, int64_t rows, int64_t n);
-    /* Ascending eigenvalues of a symmetric matrix, of which one triangle is read. Returns the first matrix that did not end, or -1. */
-    int64_t (*eigenvalues)(char *a, int64_t n, int upper, char *values, int64_t count);
-    /* Descending singular values, likewise. */
-    int64_t (*singular)(char *a, int64_t m, int64_t n, char *values, int64_t count);
+    /* The X of least norm of A X - B in the first n rows of b (m x k), m >= n; room for n x n. Where the condition of A times `limit`
+     * may not lie below one half, the lane's bit of what is returned is set, and X is not to be used. */
+    uint32_t (*least)(char *a, int64_t m, int64_t n, char *b, int64_t k, char *room, double limit, int64_t count);
+    /* Ascending eigenvalues, which are real, of a Hermitian matrix, of which one triangle is read, and vectors (columns) unless that
+     * is NULL. Returns a bit for each lane that did not end. */
+    uint32_t (*eigenvalues)(char *a, int64_t n, int upper, char *values, char *vectors, int64_t count);
+    /* Descending singular values. Unless `other` is NULL, a becomes U and other Vh, or where m < n a becomes Vh and other U, of
+     * min(m, n) vectors. Returns a bit for each lane that did not end, or has a value without a vector. */
+    uint32_t (*singular)(char *a, int64_t m, int64_t n, char *values, char *other, int64_t count);
 } tgx_lane_ops;
 
-typedef struct { tgx_lane_ops f32, f64; } tgx_lane_table;
+typedef struct { tgx_lane_ops f32, f64, c64, c128; } tgx_lane_table;
 extern const tgx_lane_table tgx_lanes_base, tgx_lanes_avx2, tgx_lanes_avx512;
 
-/* The ops for matrices of such sizes, or NULL where there are none, or they are large or complex. One matrix alone goes the same
+/* The ops for matrices of such sizes, or NULL where there are none, or they are large. One matrix alone goes the same
  * way as in a batch, to the same bits: its lanes are all but one empty, but the sizes are small. */
 const tgx_lane_ops *tgx_lanes_for(int64_t count, int64_t m, int64_t n, int dtype);
 /* Scratch for so many elements of matrices. */

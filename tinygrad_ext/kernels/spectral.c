@@ -1,4 +1,4 @@
-/* Singular values, and eigenvalues of Hermitian and of general matrices, by LAPACK.
+/* Singular values, and eigenvalues of Hermitian and of general matrices, by LAPACK, small ones of a batch by rotations (lanes.h).
  *
  * What is not finite is refused before LAPACK sees it: its iterations may not end on a NaN. */
 #include <math.h>
@@ -25,9 +25,23 @@ static int all_finite(const tgx_tensor *t, int64_t i, int64_t count) {
 }
 
 
-/* How values alone are computed: rotations pay only where more than one matrix turns. */
-static const tgx_lane_ops *values_lanes(const tgx_tensor *a) {
+/* Rotations pay only where more than one matrix turns. */
+static const tgx_lane_ops *rotations(const tgx_tensor *a) {
     return tgx_matrix_count(a) > 1 ? tgx_lanes_for(tgx_matrix_count(a), rows(a), columns(a), a->dtype) : NULL;
+}
+/* And where no vectors are wanted besides those that values have. */
+static const tgx_lane_ops *pair_rotations(const tgx_call *c, const tgx_tensor *a) {
+    return tgx_int(c, 2) && tgx_int(c, 1) && rows(a) != columns(a) ? NULL : rotations(a);
+}
+
+static void give_values(tgx_matrices *job, const tgx_tensor *out, const char *values, int64_t i, int64_t count, int64_t n) {
+    int dtype = tgx_real_of(job->dtype);
+    tgx_lanes_give(tgx_lanes_for(count, n, n, dtype), out->data, values, i, count, n, dtype);
+}
+/* Those of a group that did not end, one by one. */
+static void again(tgx_matrices *job, int64_t i, int64_t count, char *scratch, uint32_t left) {
+    for (int64_t l = 0; l < count; l++)
+        if (left >> l & 1) job->one(job, i + l, scratch);
 }
 
 /* Of run: `one` for all matrices, whose info goes into a row at the end of each piece's scratch. */
@@ -88,12 +102,16 @@ static void svd_one(tgx_matrices *job, int64_t i, char *scratch) {
 
 static void svd_some(tgx_matrices *job, int64_t i, int64_t count, char *scratch) {
     tgx_call *c = job->c;
-    int64_t m = job->m, n = job->n;
-    char *values = scratch + tgx_lanes_bytes(m * n);
+    int64_t m = job->m, n = job->n, k = least(m, n), vectors = tgx_int(c, 2);
+    char *values = scratch + tgx_lanes_bytes(m * n), *other = vectors ? values + tgx_lanes_bytes(k) : NULL;
     tgx_lanes_take(job->lanes, scratch, tgx_in(c, 0)->data, i, count, m * n, job->dtype);
-    int64_t failed = job->lanes->singular(scratch, m, n, values, count);
-    if (failed >= 0) note(job, i + failed, 1);
-    tgx_lanes_give(job->lanes, tgx_out(c, 1)->data, values, i, count, least(m, n), job->dtype);
+    uint32_t left = job->lanes->singular(scratch, m, n, values, other, count);
+    give_values(job, tgx_out(c, 1), values, i, count, k);
+    if (vectors) {
+        tgx_lanes_give(job->lanes, tgx_out(c, m < n ? 2 : 0)->data, scratch, i, count, m * n, job->dtype);
+        tgx_lanes_give(job->lanes, tgx_out(c, m < n ? 0 : 2)->data, other, i, count, k * k, job->dtype);
+    }
+    again(job, i, count, scratch, left);
 }
 
 static int64_t svd_real_bytes(const tgx_call *c, int64_t m, int64_t n, int dtype) {
@@ -127,7 +145,7 @@ static int svd_shape(tgx_call *c) {
         length = tgx_work_wanted(wanted, a->dtype);
     }
     int64_t bytes = tgx_round64(m * n * size) + svd_real_bytes(c, m, n, a->dtype) + tgx_round64(8 * k * 8) + length * size;
-    if (!vectors && values_lanes(a)) bytes += tgx_lanes_bytes((m + 1) * n);
+    if (pair_rotations(c, a)) bytes += tgx_lanes_bytes(m * n + k + k * k);
     tgx_matrix_scratch(c, tgx_matrix_parts(tgx_matrix_count(a), 8.0 * (double)m * (double)n * (double)(k + 8)), bytes);
     c->notes[3] = length;
     return 0;
@@ -136,7 +154,7 @@ static int svd_shape(tgx_call *c) {
 static int svd_run(tgx_call *c) {
     const tgx_tensor *a = tgx_in(c, 0);
     tgx_matrices job = {.one = svd_one, .some = svd_some, .k = svd_real_bytes(c, rows(a), columns(a), a->dtype)};
-    if (!tgx_int(c, 2)) job.lanes = values_lanes(a);
+    job.lanes = pair_rotations(c, a);
     return run(c, &job, "linalg.svd", "singular values");
 }
 TGX_KERNEL(_svd, svd_shape, svd_run, 0)
@@ -171,11 +189,12 @@ static void eigh_some(tgx_matrices *job, int64_t i, int64_t count, char *scratch
     tgx_call *c = job->c;
     int64_t n = job->n;
     const char *uplo = c->args[1].text;
-    char *values = scratch + tgx_lanes_bytes(n * n);
+    char *values = scratch + tgx_lanes_bytes(n * n), *vectors = tgx_int(c, 2) ? values + tgx_lanes_bytes(n) : NULL;
     tgx_lanes_take(job->lanes, scratch, tgx_in(c, 0)->data, i, count, n * n, job->dtype);
-    int64_t failed = job->lanes->eigenvalues(scratch, n, *uplo == 'U' || *uplo == 'u', values, count);
-    if (failed >= 0) note(job, i + failed, 1);
-    tgx_lanes_give(job->lanes, tgx_out(c, 0)->data, values, i, count, n, job->dtype);
+    uint32_t left = job->lanes->eigenvalues(scratch, n, *uplo == 'U' || *uplo == 'u', values, vectors, count);
+    give_values(job, tgx_out(c, 0), values, i, count, n);
+    if (vectors) tgx_lanes_give(job->lanes, tgx_out(c, 1)->data, vectors, i, count, n * n, job->dtype);
+    again(job, i, count, scratch, left);
 }
 
 static int eigh_shape(tgx_call *c) {
@@ -199,7 +218,7 @@ static int eigh_shape(tgx_call *c) {
         length = tgx_work_wanted(wanted, a->dtype);
     }
     int64_t bytes = tgx_round64(n * n * size) + tgx_round64(eigh_reals(n, vectors, a->dtype) * 8) + tgx_round64(integers * 8) + length * size;
-    if (!vectors && values_lanes(a)) bytes += tgx_lanes_bytes((n + 1) * n);
+    if (rotations(a)) bytes += tgx_lanes_bytes((2 * n + 1) * n);
     tgx_matrix_scratch(c, tgx_matrix_parts(tgx_matrix_count(a), 9.0 * (double)n * (double)n * (double)(n + 8)), bytes);
     c->notes[3] = length;
     return 0;
@@ -207,7 +226,7 @@ static int eigh_shape(tgx_call *c) {
 static int eigh_run(tgx_call *c) {
     const tgx_tensor *a = tgx_in(c, 0);
     tgx_matrices job = {.one = eigh_one, .some = eigh_some};
-    if (!tgx_int(c, 2)) job.lanes = values_lanes(a);
+    job.lanes = rotations(a);
     return run(c, &job, "linalg.eigh", "eigenvalues");
 }
 TGX_KERNEL(_eigh, eigh_shape, eigh_run, 0)
