@@ -3,14 +3,15 @@
 import math
 
 import tinygrad_ext as tg
-from tinygrad_ext.ops.histograms import _edges
+from tinygrad_ext.ops.fused import without_derivative
+from tinygrad_ext.ops.histograms import _edges, ones
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
 
 
 def _boxes(self, edges, weight, density):
     """Counts of rows in the boxes that borders of each dimension make."""
-    n, rows = self.shape[-1], self.detach().reshape(-1, self.shape[-1])
+    n, rows = self.shape[-1], without_derivative(self).reshape(-1, self.shape[-1])
     for d, e in enumerate(edges):
         if e.dtype != self.dtype:
             raise RuntimeError(
@@ -32,18 +33,18 @@ def _boxes(self, edges, weight, density):
     if total >= 2**62:
         raise RuntimeError(f"histogramdd(): {total} boxes of {n} dimensions are too many: give fewer bins or columns")
     for d in range(n):
-        x, e = rows[:, d].contiguous(), edges[d].detach()
+        x, e = rows[:, d].contiguous(), without_derivative(edges[d])
         here = tg.where(x == e[-1], sizes[d] - 1, tg.searchsorted(e, x, right=True) - 1)
         outside = outside | (here < 0) | ~(x <= e[-1])
         at = at * sizes[d] + here
-    counted = self.new_ones((rows.shape[0],)) if weight is None else weight.detach().reshape(-1)
+    counted = ones(rows[:, 0]) if weight is None else without_derivative(weight).reshape(-1)
     found = self.new_zeros((total + 1,)).scatter_add(0, tg.where(outside, total, at), counted)
     found = found.narrow(0, 0, total).reshape(sizes)
     if density:
         found = found / found.sum()
         for d, e in enumerate(edges):
-            found = found / e.detach().diff().reshape([-1 if k == d else 1 for k in range(n)])
-    return found, [e.detach().clone() for e in edges]
+            found = found / without_derivative(e).diff().reshape([-1 if k == d else 1 for k in range(n)])
+    return found, [without_derivative(e).clone() for e in edges]
 
 
 def _check_boxes(self, bins):
@@ -67,7 +68,7 @@ def _counted_boxes(self, bins, range, weight, density):
         raise RuntimeError(
             f"histogramdd(): for a {n}-dimensional histogram range should have {2 * n} elements, but got {len(range)}"
         )
-    rows = self.detach().reshape(-1, n)
+    rows = without_derivative(self).reshape(-1, n)
     given = [None if range is None else range[2 * d : 2 * d + 2] for d, _ in enumerate(bins)]
     edges = [_edges(rows[:, d], size, given[d]) for d, size in enumerate(bins)]
     return _boxes(self, edges, weight, density)

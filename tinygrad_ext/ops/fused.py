@@ -27,6 +27,42 @@ def conj(value):
     return value.conj() if value.dtype.is_complex else value
 
 
+def refusal(name, argument="self"):
+    """The rule of an argument by which there is no derivative: told when a gradient arrives."""
+
+    def rule(grad):
+        raise NotImplementedError(
+            f"the derivative for '{argument}' is not implemented: {name} has none by this argument; detach() it"
+        )
+
+    return rule
+
+
+def refusals(name, argument="self"):
+    """The same for an op of several results."""
+
+    def rule(grads):
+        return refusal(name, argument)(grads)
+
+    return rule
+
+
+def refused_slope(name):
+    """Forward mode of such an op."""
+
+    def rule():
+        raise NotImplementedError(
+            f"{name} has no derivative, so it has none in forward mode: detach() what it is given"
+        )
+
+    return rule
+
+
+def without_derivative(x):
+    """x, behind which a gradient is refused."""
+    return fused._without_derivative(x) if x.requires_grad else x
+
+
 def scaled(grad, factor):
     """The gradient of x in factor * x, for a number; without a copy for the factor 1."""
     return grad if factor == 1 else grad * conj(factor)

@@ -1,7 +1,7 @@
 """Counts of values in bins, numbers in their binary parts, and choices drawn from logits."""
 
 import tinygrad_ext as tg
-from tinygrad_ext.ops.fused import fused
+from tinygrad_ext.ops.fused import fused, refusal, refused_slope, without_derivative
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
 
@@ -36,6 +36,19 @@ def _np_histc(x, bins=100, min=0, max=0):
         min, max = min - 1, max + 1
     return numpy.histogram(x, bins, (min, max))[0].astype(float)
 
+
+op(
+    "aten::_without_derivative(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor",
+    batch="leading",
+    kernel="clone",
+    where="_fused",
+    variants="function",
+    types="bool int float half complex",
+    grad={"self": refusal("what counts or orders values")},
+    jvp=refused_slope("what counts or orders values"),
+    samples=lambda make: [Sample(make(2, 3).detach()), Sample(make(0).detach())],
+    doc="A copy, behind which a gradient is refused.",
+)
 
 op(
     "aten::histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor",
@@ -83,6 +96,11 @@ def _edges(x, bins, given):
     return tg.where(at < (bins + 1) // 2, low + step * at, high - step * (bins - at))
 
 
+def ones(x):
+    """Ones that hang on x."""
+    return x.masked_fill(tg.ones_like(x, dtype=tg.bool), 1) if x.requires_grad else tg.ones_like(x)
+
+
 def _histogram(self, edges, weight, density):
     if not self.dtype.is_floating_point:
         raise NotImplementedError(f"\"histogram\" not implemented for '{self.dtype}': convert the input with .float()")
@@ -97,12 +115,12 @@ def _histogram(self, edges, weight, density):
         )
     if edges.dim() != 1 or edges.shape[0] < 2:
         raise RuntimeError(f"histogram(): bins must be a vector of at least 2 borders, got {list(edges.shape)}")
-    x, edges = self.detach().reshape(-1), edges.detach()
+    x, edges = without_derivative(self).reshape(-1), without_derivative(edges)
     bins, last = edges.shape[0] - 1, edges.narrow(0, edges.shape[0] - 1, 1)
     at = tg.searchsorted(edges, x, right=True) - 1
     at = tg.where(x == last, bins - 1, at)
     outside = (at < 0) | ~(x <= last)
-    counted = tg.ones_like(x) if weight is None else weight.detach().reshape(-1)
+    counted = ones(x) if weight is None else without_derivative(weight).reshape(-1)
     found = x.new_zeros((bins + 1,)).scatter_add(0, at.masked_fill(outside, bins), counted).narrow(0, 0, bins)
     return found / (found.sum() * edges.diff()) if density else found, edges.clone()
 
@@ -123,14 +141,14 @@ _HISTOGRAM = {
     "reference": _np_histogram,
     "doc": "How many elements lie in each bin, or the sum of their weights, and the borders of the bins: those given "
     "in rising order, or of so many equal parts of a range, by default that of the elements. Left borders belong to "
-    "a bin, of the last one both. density: divided by the sum and the bin's width. There is no derivative.",
+    "a bin, of the last one both. density: divided by the sum and the bin's width. A gradient is refused.",
 }
 
 op(
     "aten::histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, Tensor? weight=None, bool "
     "density=False) -> (Tensor hist, Tensor bin_edges)",
     compose=lambda self, bins, range, weight, density: _histogram(
-        self, _edges(self.detach(), bins, range), weight, density
+        self, _edges(without_derivative(self), bins, range), weight, density
     ),
     samples=lambda make: [
         Sample(make.like([0.5, 1.5, 2.5, 2.75, 4.0, -7.0]).detach(), 4, range=(0.0, 4.0)),

@@ -3,7 +3,7 @@
 import math
 
 import tinygrad_ext as tg
-from tinygrad_ext.ops.fused import fused
+from tinygrad_ext.ops.fused import fused, refusal
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
 
@@ -11,15 +11,6 @@ from tinygrad_ext.ops.samples import Sample
 def _density(grad, self, other):
     """x^(a - 1) e^-x / gamma(a), by logarithms."""
     return grad * ((self - 1) * other.log() - other - self.lgamma()).exp()
-
-
-def _refuse(name):
-    def rule(grad):
-        raise NotImplementedError(
-            f"the derivative for 'self' is not implemented: {name} has none by its first argument; detach() it"
-        )
-
-    return rule
 
 
 def _shapes(make):
@@ -31,7 +22,7 @@ def _shapes(make):
 op(
     "aten::igamma(Tensor self, Tensor other) -> Tensor",
     scalar={"float": "igamma(x, y)"},
-    grad={"self": _refuse("igamma"), "other": _density},
+    grad={"self": refusal("igamma"), "other": _density},
     aliases="special.gammainc",
     domain=(0.2, 9),
     samples=_shapes,
@@ -42,7 +33,7 @@ op(
 op(
     "aten::igammac(Tensor self, Tensor other) -> Tensor",
     scalar={"float": "igammac(x, y)"},
-    grad={"self": _refuse("igammac"), "other": lambda grad, self, other: -_density(grad, self, other)},
+    grad={"self": refusal("igammac"), "other": lambda grad, self, other: -_density(grad, self, other)},
     aliases="special.gammaincc",
     domain=(0.2, 9),
     samples=_shapes,
@@ -55,7 +46,7 @@ op(
     scalar={"float": "zeta(x, y)"},
     promote="float",
     grad={
-        "self": _refuse("zeta"),
+        "self": refusal("zeta"),
         "other": lambda grad, self, other: grad * -self * fused.zeta(self + 1, other),
     },
     numbers="self|other",

@@ -1,7 +1,7 @@
 """Factors L D L^T of symmetric matrices, which need not be definite, and systems with them."""
 
 import tinygrad_ext as tg
-from tinygrad_ext.ops.fused import fused
+from tinygrad_ext.ops.fused import fused, refusal, refusals, refused_slope
 from tinygrad_ext.ops.matrices import TYPES, adjoint, check_matrix, no_info, regular
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
@@ -43,7 +43,8 @@ op(
     types=TYPES,
     variants="function",
     where="_fused",
-    grad={"A": "none"},
+    grad={"A": refusals("ldl_factor")},
+    jvp=refused_slope("ldl_factor"),
     samples=_symmetrics,
     reference=_np_factors,
     doc="linalg.ldl_factor_ex, whose name in messages is title.",
@@ -71,7 +72,7 @@ for _name, _count in (("ldl_factor", 2), ("ldl_factor_ex", 3)):
         "is read: LD has D on and, for blocks of two, below its diagonal, and L below that; pivots are LAPACK's, from "
         "1 on, negative in blocks of two"
         + ("; info is the number of the first zero on the diagonal, or 0." if _count == 3 else ".")
-        + " There is no derivative.",
+        + " A gradient is refused.",
     )
 
 
@@ -125,7 +126,8 @@ op(
     types=TYPES,
     variants="function",
     where="_fused",
-    grad={"LD": "none", "B": "none"},
+    grad={"LD": refusal("ldl_solve", "LD"), "B": refusal("ldl_solve", "B")},
+    jvp=refused_slope("ldl_solve"),
     samples=_pairs(*_SAME),
     reference=_np_solve,
     errors=[
@@ -160,5 +162,5 @@ op(
             "Incompatible matrix siz",
         ),
     ],
-    doc="X of A X = B for A's factors that linalg.ldl_factor gave, with the same hermitian. There is no derivative.",
+    doc="X of A X = B for A's factors that linalg.ldl_factor gave, with the same hermitian. A gradient is refused.",
 )

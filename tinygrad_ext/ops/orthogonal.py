@@ -2,7 +2,7 @@
 
 import tinygrad_ext as tg
 from tinygrad_ext.ops import matrix_slopes
-from tinygrad_ext.ops.fused import fused
+from tinygrad_ext.ops.fused import fused, refusals, refused_slope
 from tinygrad_ext.ops.matrices import TYPES, adjoint, check_matrix, check_same, conjugate, plus, regular, triangular
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
@@ -117,9 +117,11 @@ op(
     "aten::geqrf(Tensor self) -> (Tensor a, Tensor tau)",
     batch="leading",
     kernel="geqrf",
+    grad={"self": refusals("geqrf")},
+    jvp=refused_slope("geqrf"),
     types=TYPES,
     variants="function method out",
-    samples=lambda make: [Sample(regular(make, *s)) for s in ((3, 3), (2, 4, 2), (2, 3))],
+    samples=lambda make: [Sample(regular(make, *s).detach()) for s in ((3, 3), (2, 4, 2), (2, 3))],
     reference=_raw,
     errors=[
         (lambda: tg.geqrf(zeros(2)), RuntimeError, "geqrf: The input tensor input must have at least 2 dimensions")

@@ -2,7 +2,7 @@
 
 import tinygrad_ext as tg
 from tinygrad_ext.ops import batching_masks
-from tinygrad_ext.ops.fused import fused
+from tinygrad_ext.ops.fused import fused, without_derivative
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
 
@@ -178,7 +178,7 @@ def _unique_truths(self, return_inverse, return_counts):
 def _unique(self, dim, return_inverse, return_counts, ordered):
     if self.dtype.is_complex:
         raise NotImplementedError(f"\"unique\" not implemented for '{self.dtype}': complex numbers have no order")
-    self = self.detach()
+    self = without_derivative(self)
     if dim is None and ordered and self.dtype == tg.bool:
         values, inverse, counts = _unique_truths(self, return_inverse, return_counts)
     elif dim is None:
@@ -212,10 +212,10 @@ op(
         self, dim, return_inverse, return_counts, True
     ),
     samples=lambda make: [
-        Sample(make(3, 4, low=0, high=3)),
-        Sample(make(8, low=0, high=3), True, True, True),
-        Sample(make(4, 2, low=0, high=1), dim=0),
-        Sample(make(0)),
+        Sample(make(3, 4, low=0, high=3).detach()),
+        Sample(make(8, low=0, high=3).detach(), True, True, True),
+        Sample(make(4, 2, low=0, high=1).detach(), dim=0),
+        Sample(make(0).detach()),
     ],
     reference=_reference_unique,
     gaps=_FEW,
@@ -228,9 +228,9 @@ op(
     "aten::unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> Any",
     compose=lambda self, return_inverse, return_counts, dim: _unique(self, dim, return_inverse, return_counts, False),
     samples=lambda make: [
-        Sample(make(3, 4, low=0, high=2)),
-        Sample(make(8, low=0, high=1), True, True),
-        Sample(make(0)),
+        Sample(make(3, 4, low=0, high=2).detach()),
+        Sample(make(8, low=0, high=1).detach(), True, True),
+        Sample(make(0).detach()),
     ],
     gaps=_FEW,
     doc="The elements that differ from the one before them, in their order; unique without the sorting.",

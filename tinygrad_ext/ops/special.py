@@ -1,9 +1,9 @@
 """Gamma family, x log y, signs and closeness."""
 
-from tinygrad_ext.ops.fused import fused, zeros
+from tinygrad_ext.ops.fused import fused, refusal, zeros
 from tinygrad_ext.ops.halves import in_float
 from tinygrad_ext.ops.record import op
-from tinygrad_ext.ops.samples import Sample
+from tinygrad_ext.ops.samples import Sample, binary
 
 op(
     "aten::lgamma(Tensor self) -> Tensor",
@@ -102,6 +102,8 @@ op(
         "mixed": "heaviside is not yet implemented for tensors with different dtypes: convert one of them",
         "complex": "heaviside is not yet implemented for complex tensors: they have no sign",
     },
+    grad={"self": refusal("heaviside"), "values": refusal("heaviside", "values")},
+    samples=lambda make: [Sample(*(t.detach() for t in sample.args)) for sample in binary(make)],
     reference="numpy.heaviside",
     doc="0 for negative elements, 1 for positive ones, `values` for zeros.",
 )
