@@ -94,6 +94,16 @@ op(
 )
 
 op(
+    "aten::rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
+    compose=lambda self, other, alpha: tg.rsub(self, other, alpha=alpha),
+    variants="function",
+    types="int float half complex",
+    samples=lambda make: [Sample(make(2, 3), 2, 3), Sample(make(3), 1)],
+    reference=lambda x, other, alpha=1: other - alpha * x,
+    doc="`rsub` of a number, whose factor may be given by position.",
+)
+
+op(
     "aten::__rsub__(Tensor self, Tensor other) -> Tensor",
     scalar={"int float half complex": "y - x"},
     grad={"self": "neg(grad)", "other": "grad"},

@@ -9,6 +9,8 @@ from tinygrad_ext.ops.samples import Sample
 def _shifted(t, dim, back):
     dims = list(range(t.dim())) if dim is None else [dim] if isinstance(dim, int) else list(dim)
     sizes = [t.size(d) for d in dims]
+    if not dims and dim is not None:
+        raise RuntimeError("`shifts` required: dim of a shift must name a dimension, or be None for all, got none")
     return t.roll([(n + 1) // 2 if back else n // 2 for n in sizes], dims) if dims else t.clone()
 
 
@@ -35,6 +37,7 @@ for _name, _back in (("fftshift", False), ("ifftshift", True)):
             Sample(make(3, 2), dim=0),
         ],
         reference=_numpy_shift(_name),
+        errors=[(lambda name=_name: getattr(tg.fft, name)(tg.ones(2), dim=()), RuntimeError, "`shifts` required")],
         doc="Moves the zero frequency to the middle of the given dimensions, by default of all."
         if not _back
         else "The inverse of fftshift.",

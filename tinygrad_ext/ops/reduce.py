@@ -369,13 +369,13 @@ for _name, _word in (("max", "largest"), ("min", "smallest")):
         doc=f"The {_word} elements along dim and their indices: the first of equal ones, the first NaN.",
     )
     op(
-        f"aten::a{_name}(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
+        f"aten::a{_name}(Tensor self, int[1]? dim=[], bool keepdim=False) -> Tensor",
         batch="dims",
         kernel="a" + _name,
         variants=_OUT,
         grad={"self": _share_dims},
         jvp="reduce",
-        samples=_not_empty,
+        samples=lambda make: [*_not_empty(make), Sample(make(2, 3), None)],
         reference=by_numpy(_name),
         doc=f"The {_word} elements along one or several dimensions; equal ones share the gradient.",
     )

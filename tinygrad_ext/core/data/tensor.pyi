@@ -297,10 +297,10 @@ class Tensor:
     def allclose(self, other: Tensor, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False) -> _bool:
         """Whether isclose holds for all elements."""
         ...
-    def amax(self, dim: _int | _Sequence[_int] = ..., keepdim: _bool = False) -> Tensor:
+    def amax(self, dim: _int | _Sequence[_int] | None = ..., keepdim: _bool = False) -> Tensor:
         """The largest elements along one or several dimensions; equal ones share the gradient."""
         ...
-    def amin(self, dim: _int | _Sequence[_int] = ..., keepdim: _bool = False) -> Tensor:
+    def amin(self, dim: _int | _Sequence[_int] | None = ..., keepdim: _bool = False) -> Tensor:
         """The smallest elements along one or several dimensions; equal ones share the gradient."""
         ...
     def aminmax(self, *, dim: _int | None = None, keepdim: _bool = False) -> _aminmax_result:
