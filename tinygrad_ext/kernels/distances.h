@@ -11,10 +11,11 @@ typedef struct {
     const char *x1;             /* [batch, rows, depth] */
     const char *turned;         /* [batch, depth, columns]: x2 with its rows along the vectors */
     ptrdiff_t rows, columns, depth;
+    double p;                   /* of powers */
 } tgx_distance_job;
 
 /* Groups lo to hi of TGX_DISTANCE_ROWS rows each, counted through all batches. */
 typedef int (*tgx_distance_fn)(void *job, ptrdiff_t lo, ptrdiff_t hi);
-typedef struct { tgx_distance_fn euclid[2], city[2], most[2]; } tgx_distance_table; /* float, double */
+typedef struct { tgx_distance_fn euclid[2], city[2], most[2], powers[2]; } tgx_distance_table; /* float, double */
 extern const tgx_distance_table tgx_distance_base, tgx_distance_avx2, tgx_distance_avx512;
 #endif

@@ -2,11 +2,13 @@
  * order of its coordinates, whatever the width of a vector. */
 #include <math.h>
 #include "distances.h"
+#include "vecmath.h"
 
 /* NAME: of the loops; TAKE(sum, d): a sum with the difference of a coordinate; ROOT(sum): the distance. */
 #define DISTANCE(NAME, T, TAKE, ROOT) \
     static inline __attribute__((always_inline)) void strip_##NAME##_##T(const int rows, const T *x, const T *turned, T *out, \
-                                                                ptrdiff_t lanes, ptrdiff_t columns, ptrdiff_t depth) { \
+                                                                ptrdiff_t lanes, ptrdiff_t columns, ptrdiff_t depth, T p) { \
+        (void)p; \
         enum { LANES = 64 / (int)sizeof(T) }; \
         T sum[TGX_DISTANCE_ROWS][LANES] = {{0}}; \
         if (lanes == LANES) { \
@@ -32,6 +34,7 @@
     static int NAME##_##T(void *given, ptrdiff_t lo, ptrdiff_t hi) { \
         const tgx_distance_job *job = given; \
         const ptrdiff_t columns = job->columns, depth = job->depth, lanes = 64 / (ptrdiff_t)sizeof(T); \
+        const T p = (T)job->p; \
         const ptrdiff_t groups = (job->rows + TGX_DISTANCE_ROWS - 1) / TGX_DISTANCE_ROWS; \
         for (ptrdiff_t g = lo; g < hi; g++) { \
             const ptrdiff_t b = g / groups, row = g % groups * TGX_DISTANCE_ROWS; \
@@ -42,10 +45,10 @@
             for (ptrdiff_t j = 0; j < columns; j += lanes) { \
                 const ptrdiff_t m = columns - j < lanes ? columns - j : lanes; \
                 if (left >= TGX_DISTANCE_ROWS) \
-                    strip_##NAME##_##T(TGX_DISTANCE_ROWS, x, turned + j, out + j, m, columns, depth); \
+                    strip_##NAME##_##T(TGX_DISTANCE_ROWS, x, turned + j, out + j, m, columns, depth, p); \
                 else \
                     for (ptrdiff_t r = 0; r < left; r++) \
-                        strip_##NAME##_##T(1, x + r * depth, turned + j, out + r * columns + j, m, columns, depth); \
+                        strip_##NAME##_##T(1, x + r * depth, turned + j, out + r * columns + j, m, columns, depth, p); \
             } \
         } \
         return 0; \
@@ -56,8 +59,14 @@
 #define MOST_f(s, d) (__builtin_fabsf(d) > (s) || (d) != (d) ? __builtin_fabsf(d) : (s))    /* a nan stays */
 #define MOST_d(s, d) (__builtin_fabs(d) > (s) || (d) != (d) ? __builtin_fabs(d) : (s))
 #define ITSELF(s) (s)
+#define POWERS_f(s, d) ((s) + vm_pow_f32(__builtin_fabsf(d), p))
+#define POWERS_d(s, d) ((s) + vm_pow_f64(__builtin_fabs(d), p))
+#define ROOT_f(s) vm_pow_f32(s, 1 / p)
+#define ROOT_d(s) vm_pow_f64(s, 1 / p)
 DISTANCE(euclid, float, SQUARES, __builtin_sqrtf) DISTANCE(euclid, double, SQUARES, __builtin_sqrt)
 DISTANCE(city, float, SIZES_f, ITSELF) DISTANCE(city, double, SIZES_d, ITSELF)
 DISTANCE(most, float, MOST_f, ITSELF) DISTANCE(most, double, MOST_d, ITSELF)
+DISTANCE(powers, float, POWERS_f, ROOT_f) DISTANCE(powers, double, POWERS_d, ROOT_d)
 
-const tgx_distance_table ISA(tgx_distance) = {{euclid_float, euclid_double}, {city_float, city_double}, {most_float, most_double}};
+const tgx_distance_table ISA(tgx_distance) = {{euclid_float, euclid_double}, {city_float, city_double}, {most_float, most_double},
+                                                 {powers_float, powers_double}};
