@@ -23,6 +23,12 @@ def test_the_marks_and_the_page_are_fresh():
     text = alone("print(tool.render(), end='')")
     assert tool.DATA.read_text() == text, "run make docs"
     assert tool.PAGE.read_text() == tool.page(json.loads(text)), "run make docs"
+    assert tool.DIFFERENCES.read_text() == tool.counted(tool.DIFFERENCES.read_text(), json.loads(text)), "run make docs"
+
+
+def test_counts_need_their_place():
+    with pytest.raises(ValueError, match="for the counts to stand between"):
+        tool.counted("no marks", json.loads(tool.DATA.read_text()))
 
 
 @pytest.mark.skipif(tool.installed() is None, reason=f"PyTorch {tool.VERSION} for CPUs is not installed: make compare")

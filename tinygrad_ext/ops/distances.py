@@ -162,7 +162,13 @@ op(
         Sample(make(5, 3), make(2, 3), 1.5),
     ],
     reference=_cdist_reference,
-    errors=[(lambda: fused._row_distances(zeros(2, 3), zeros(2, 3), -3.0), RuntimeError, "p must be greater than 0, got -3")],
+    errors=[
+        (
+            lambda: fused._row_distances(zeros(2, 3), zeros(2, 3), -3.0),
+            RuntimeError,
+            "p must be greater than 0, got -3",
+        )
+    ],
     doc="As _euclid, by the p-norm of differences: their sum for p=1, the greatest for inf.",
 )
 
