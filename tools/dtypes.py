@@ -53,9 +53,11 @@ def widened(x):
 def near(got, want, exact):
     """Whether each element is as near to the exact one as PyTorch's, within PyTorch's tolerances."""
     rtol = TOLERANCES[want.dtype]
-    got, want, exact = (t.detach().to(double(want.dtype)) for t in (got, want, exact))
+    dtype = want.dtype
+    got, want, exact = (t.detach().to(double(dtype)) for t in (got, want, exact))
     ours, theirs = (got - exact).abs(), (want - exact).abs()
     alike = (got == want) | (got.isnan() & want.isnan())
+    alike |= exact.isfinite() & (got == exact.to(dtype).to(exact.dtype))  # the nearest there is
     theirs = torch.where(theirs.isnan() & exact.isfinite(), 0, theirs)  # no number: ours has to be right by itself
     return bool((alike | (ours <= theirs + 1e-5 + rtol * exact.abs())).all())
 
@@ -165,6 +167,7 @@ def sweep(names=(), only=()):
     for entry in op_db:
         if (
             function_of(entry) is None
+            or entry.name in DIFFERENT
             or entry.name.rpartition(".")[2] in DIFFERENT
             or (names and entry.name not in names)
         ):

@@ -168,7 +168,7 @@ def test_rows_are_those_of_float32_rounded_once(rows, n, half):
     assert F.layer_norm(x, (n,), x[0].float()).equal(F.layer_norm(x, (n,), x[0]))
 
 
-@pytest.mark.parametrize("shape", [(1, 1), (3, 70), (70, 3), (64, 64), (200, 17), (2100, 40)])
+@pytest.mark.parametrize("shape", [(1, 1), (3, 70), (70, 3), (64, 64), (200, 17), (200, 128), (2100, 40), (1100, 64)])
 def test_sums_are_near_and_the_same_in_any_layout(shape, half):
     x = drawn(half, *shape)
     turned = x.T.contiguous().T
@@ -176,3 +176,61 @@ def test_sums_are_near_and_the_same_in_any_layout(shape, half):
         got = x.sum(dim)
         assert got.equal(turned.sum(dim))
         np.testing.assert_allclose(got.double().numpy(), x.double().sum(dim).numpy(), tg.finfo(half).eps)
+
+
+@pytest.mark.parametrize(
+    "other", [0.3, -2.3, 3, 1e5, tg.tensor(0.3), tg.tensor(1 / 3, dtype=tg.float64), tg.tensor(2049)]
+)
+def test_a_number_beside_halves_is_not_made_one_of_them(other, half):
+    x = drawn(half, 70, 33)
+    ways = [
+        lambda x, s: x * s,
+        lambda x, s: x / s,
+        lambda x, s: x // s,
+        lambda x, s: tg.div(x, s, rounding_mode="trunc"),
+        lambda x, s: x.clone().mul_(s),
+        lambda x, s: tg.div(x, s, out=tg.empty_like(x)),
+    ]
+    exact = other.float() if isinstance(other, tg.Tensor) else other
+    for way in ways:
+        got = way(x, other)
+        assert got.dtype is half
+        assert got.equal(way(x.float(), exact).to(half))
+        assert tg.jit.trace(lambda x, way=way: way(x, other), (x,))(x).equal(got)
+        assert way(x.T, other).equal(got.T)
+        assert way(x[:, ::3], other).equal(got[:, ::3])
+        assert way(x.repeat(30, 20), other).equal(got.repeat(30, 20))
+
+
+def test_a_number_of_a_script_beside_halves_is_none_of_them_either(half):
+    scale = tg.jit.CompilationUnit("def scale(x, s: float):\n    return (x * s + x) / (s + 1)\n").scale
+    x = drawn(half, 100)
+    for s in (0.3, 1.7, 2.9):
+        assert scale(x, s).equal((x * s + x) / (s + 1))
+
+
+def test_gradients_by_a_number_keep_it_whole(half):
+    x, seed = drawn(half, 100).requires_grad_(), drawn(half, 100)
+    for way in (lambda x: x * 0.3, lambda x: x / 0.3):
+        assert tg.autograd.grad(way(x), x, seed)[0].equal(way(seed.float()).to(half))
+
+
+def test_gradients_that_are_summed_round_after_the_sum(half):
+    x, w, seed = drawn(half, 6, 4, 5), drawn(half, 4), drawn(half, 6, 4, 5)
+    ways = [
+        lambda x, w: F.group_norm(x, 2, w, w),
+        lambda x, w: F.instance_norm(x, weight=w, bias=w),
+        lambda x, w: tg.lerp(w[0], x, 0.3),
+    ]
+    for way in ways:
+        a, b = x.clone().requires_grad_(), w.clone().requires_grad_()
+        wide = [t.detach().float().requires_grad_() for t in (a, b)]
+        got = tg.autograd.grad(way(a, b), (a, b), seed)
+        want = tg.autograd.grad(way(*wide), wide, seed.float())
+        for g, e in zip(got, want, strict=True):
+            np.testing.assert_allclose(g.double().numpy(), e.double().numpy(), tg.finfo(half).eps, 1e-4)
+
+
+def test_the_exponential_of_a_matrix_of_halves_is_that_of_float32_rounded(half):
+    x = drawn(half, 2, 3, 3)
+    assert tg.linalg.matrix_exp(x).equal(tg.linalg.matrix_exp(x.float()).to(half))

@@ -206,3 +206,13 @@ def test_histc_takes_the_range_of_the_elements_where_it_has_none():
     x = tg.tensor([0.25, 1.75, 3.0, 9.0])
     assert tg.histc(x, 5).tolist() == [2, 1, 0, 0, 1]
     assert tg.histc(tg.ones(3), 2).tolist() == [0, 3] and tg.histc(tg.ones(0), 2).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("rows", [*range(1, 18), 63, 65, 200, 2100])
+@pytest.mark.parametrize("columns", [20, 128])
+def test_sums_over_rows_have_the_bits_of_sums_of_columns(rows, columns):
+    x = tg.randn(rows, columns, generator=tg.Generator().manual_seed(1))
+    x[:, 3], x[0, 4], x[-1, 5] = -0.0, float("inf"), float("nan")
+    sums = x.sum(0).view(tg.int32)
+    assert sums.equal(x.T.contiguous().sum(1).view(tg.int32))
+    assert sums.equal(tg.stack([c.contiguous().sum() for c in x.T]).view(tg.int32))

@@ -19,7 +19,7 @@ from tinygrad_ext.core.call.arguments cimport check_row
 from tinygrad_ext.core.call.dispatch cimport COMPOSITE, KERNEL, MAX_ARGS, POINTWISE, PYTHON_KERNEL, Op
 from tinygrad_ext.core.call.kernel cimport *
 from tinygrad_ext.core.call.kernel_call cimport begin_call, end_call
-from tinygrad_ext.core.call.pointwise cimport Decision, decide, fits
+from tinygrad_ext.core.call.pointwise cimport Decision, decide, fits, loop_by_number
 from tinygrad_ext.core.data.boxed cimport as_ints, as_scalar, as_wide_scalar
 from tinygrad_ext.core.data.dtype cimport CPU, META
 from tinygrad_ext.core.data.random cimport Generator
@@ -27,7 +27,7 @@ from tinygrad_ext.core.data.geometry cimport ANY_ROOM, reach
 from tinygrad_ext.core.data.storage cimport borrow_storage
 from tinygrad_ext.core.data.tensor cimport CONTIGUOUS, Tensor, alias, empty, empty_like, empty_strided, view, write_scalar
 from tinygrad_ext.core.data.types cimport (
-    A_GENERATOR, ITEMSIZE, TGX_BOOL, TGX_U64, TGX_U8, int64_t, is_coded, is_complex, is_half, is_inexact,
+    A_GENERATOR, ITEMSIZE, TGX_BOOL, TGX_F32, TGX_U64, TGX_U8, int64_t, is_coded, is_complex, is_half, is_inexact,
     tgx_scalar,
 )
 from tinygrad_ext.core.loops.copy cimport cast_loop
@@ -265,10 +265,12 @@ cdef class Lowering(Recording):
         if d.device:
             raise NotPlanned(f"{op.name} runs on another device than the cpu")
         _look_at_numbers(op, args, d.dtype)
+        if _has_wide_number(op, args, d.dtype):
+            return self.converted(self.pointwise(op, [self.converted(t, TGX_F32, False) for t in args]), d.dtype, False)
         result = empty_like(_on_meta(model), d.out_dtype) if model is not None else empty(d.shape, d.ndim, d.out_dtype, META)
         result = self.made(result)
         step = self._tile(op.name, result)
-        step.loop, step.dtype = op.loops[d.dtype], d.dtype
+        step.loop, step.dtype = d.loop, d.dtype
         if op.nscalars:
             step.aux = <tgx_scalar *>self.room.take(op.nscalars * sizeof(tgx_scalar))
             memcpy(step.aux, d.aux, op.nscalars * sizeof(tgx_scalar))
@@ -276,7 +278,7 @@ cdef class Lowering(Recording):
                 if isinstance(args[op.scalars[i]], Number):
                     self.put(step, args[op.scalars[i]], &step.aux[i], -1)
                     step.varying |= <uint32_t>1 << i
-        for i in range(op.ntensors):
+        for i in range(_put_number(self, step, op, args, &d)):
             o = args[op.tensors[i]]
             want = TGX_BOOL if op.fixed_inputs & (1 << i) else d.dtype
             if isinstance(o, Tensor):

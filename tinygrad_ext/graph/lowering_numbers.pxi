@@ -173,3 +173,22 @@ cdef int _look_at_numbers(Op op, list args, int dtype) except -1:
         if type(o) is int and not fits(as_scalar(o).i, dtype):
             raise NotPlanned(f"{op.name} refuses a number")
     return 0
+
+
+cdef bint _has_wide_number(Op op, list args, int dtype):
+    """Whether the second operand beside halves is a tensor without dimensions that is a number of float32, as in eager mode."""
+    if not is_half(dtype) or loop_by_number(op, dtype) == NULL or not isinstance(args[0], Tensor) or not isinstance(args[1], Tensor):
+        return False
+    return (<Tensor>args[1]).rank == 0 and (<Tensor>args[1]).tid != dtype
+
+
+cdef int _put_number(Lowering self, Step step, Op op, list args, Decision *d) except -1:
+    """Let a number beside halves be the loop's scalar; how many operands are left."""
+    if d.loop == op.loops[d.dtype]:
+        return op.ntensors
+    step.aux = <tgx_scalar *>self.room.take(sizeof(tgx_scalar))
+    step.aux[0] = d.aux[0]
+    if isinstance(args[op.tensors[1]], Number):
+        self.put(step, args[op.tensors[1]], step.aux, -1)
+        step.varying = 1
+    return 1

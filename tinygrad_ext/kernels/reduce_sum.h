@@ -85,6 +85,31 @@ HALF_WIDTH BLOCK_FN(sum_f32) {
 #define WIDEN_f16(to, x) widen_16(to, x)
 #define WIDEN_bf16(to, x) SIMD for (int l = 0; l < 16; l++) (to)[l] = tgx_bf16_to_f32((x)[l])
 
+/* Rows lie apart. In strips of two cache lines each load goes by the same step from row to row, which processors foresee where the
+ * step is short; beyond that, and for few rows, whole tiles are quicker. */
+#define STRIP 32
+#define HALF_STRIP 64
+static inline int near_rows(const char *const *rows, int64_t n, int w) {
+    return n > GROUP && w % HALF_STRIP == 0 && rows[1] - rows[0] <= 4096;
+}
+
+#define STRIPS(S, T, A, WIDTH) \
+static void strips_##S(const T *const *at, int64_t n, int w, double *sum) { \
+    for (int c = 0; c < w; c += WIDTH) { \
+        A lane[LANES][WIDTH]; \
+        int64_t r = 0; \
+        memset(lane, 0, sizeof lane); \
+        for (; r + GROUP <= n; r += GROUP) \
+            for (int l = 0; l < LANES; l++) \
+                add_four_##S(at[r + l] + c, at[r + l + LANES] + c, at[r + l + 2 * LANES] + c, at[r + l + 3 * LANES] + c, lane[l], WIDTH); \
+        for (; r < n; r++) add_row_##S(at[r] + c, lane[r % LANES], WIDTH); \
+        for (int h = LANES / 2; h; h /= 2) \
+            for (int l = 0; l < h; l++) { \
+                SIMD for (int k = 0; k < WIDTH; k++) lane[l][k] = lane[l][k] + lane[l + h][k]; } \
+        SIMD for (int k = 0; k < WIDTH; k++) sum[c + k] = lane[0][k]; \
+    } \
+}
+
 #define HALF_SUM(S) \
 HALF_WIDTH BLOCK_FN(sum_##S) { \
     const uint16_t *x = (const uint16_t *)p; \
@@ -103,7 +128,7 @@ HALF_WIDTH BLOCK_FN(sum_##S) { \
     for (int l = 0; i + l < n; l++) lane[l] = lane[l] + GET_##S(x[l]); \
     FOLD(lane, ADD); \
     acc->a[0] = lane[0]; } \
-static void add_four_##S(const uint16_t *a, const uint16_t *b, const uint16_t *c, const uint16_t *d, float *to, int w) { \
+static inline void add_four_##S(const uint16_t *a, const uint16_t *b, const uint16_t *c, const uint16_t *d, float *to, int w) { \
     for (; w >= 16; w -= 16, a += 16, b += 16, c += 16, d += 16, to += 16) { \
         float p[16], q[16], r[16], s[16]; \
         WIDEN_##S(p, a); WIDEN_##S(q, b); WIDEN_##S(r, c); WIDEN_##S(s, d); \
@@ -111,7 +136,7 @@ static void add_four_##S(const uint16_t *a, const uint16_t *b, const uint16_t *c
     } \
     for (int k = 0; k < w; k++) to[k] = to[k] + ((GET_##S(a[k]) + GET_##S(b[k])) + (GET_##S(c[k]) + GET_##S(d[k]))); \
 } \
-static void add_row_##S(const uint16_t *x, float *to, int w) { \
+static inline void add_row_##S(const uint16_t *x, float *to, int w) { \
     for (; w >= 16; w -= 16, x += 16, to += 16) { \
         float p[16]; \
         WIDEN_##S(p, x); \
@@ -119,9 +144,14 @@ static void add_row_##S(const uint16_t *x, float *to, int w) { \
     } \
     for (int k = 0; k < w; k++) to[k] = to[k] + GET_##S(x[k]); \
 } \
+STRIPS(S, uint16_t, float, HALF_STRIP) \
 ROWS_FN(sum_##S) { \
     float lane[LANES][TGX_TILE]; \
     const uint16_t *const *at = (const uint16_t *const *)rows; \
+    if (near_rows(rows, n, w)) { \
+        strips_##S(at, n, w, acc->a); \
+        return; \
+    } \
     int used = n < LANES ? (int)n : LANES; \
     int64_t r = 0; \
     for (int l = 0; l < used; l++) memset(lane[l], 0, w * sizeof(float)); \
@@ -136,9 +166,11 @@ ROWS_FN(sum_##S) { \
 HALF_SUM(f16) HALF_SUM(bf16)
 
 /* Whole rows of float32. */
-static inline void add_four(const float *a, const float *b, const float *c, const float *d, double *to, int w) {
+static inline void add_four_f32(const float *a, const float *b, const float *c, const float *d, double *to, int w) {
     SIMD for (int k = 0; k < w; k++) to[k] = to[k] + (double)((a[k] + b[k]) + (c[k] + d[k]));
 }
+static inline void add_row_f32(const float *x, double *to, int w) { SIMD for (int k = 0; k < w; k++) to[k] = to[k] + x[k]; }
+STRIPS(f32, float, double, STRIP)
 
 #define PACKED 32 /* columns up to which 16 rows are taken as one */
 
@@ -148,7 +180,7 @@ static void packed_rows(const float *x, int64_t n, int w, double *sum) {
     int width = LANES * w;
     int64_t r = 0;
     for (; r + GROUP <= n; r += GROUP, x += 4 * width)
-        add_four(x, x + width, x + 2 * width, x + 3 * width, lane, width);
+        add_four_f32(x, x + width, x + 2 * width, x + 3 * width, lane, width);
     for (; r < n; r++, x += w)
         for (int c = 0; c < w; c++) lane[r % LANES * w + c] += x[c];
     for (int h = width / 2; h >= w; h /= 2) {
@@ -158,18 +190,33 @@ static void packed_rows(const float *x, int64_t n, int w, double *sum) {
     memcpy(sum, lane, w * sizeof(double));
 }
 
-/* Up to four rows: one element a lane, folded on the spot. A missing row is one of zeros. */
+/* Up to sixteen rows: one element a lane, folded on the spot. A missing row is one of zeros. What is added to zero at the end has
+ * the bits of what began there. */
 static void few_rows(const char *const *rows, int n, int w, double *sum) {
     static const float zeros[TGX_TILE];
-    const float *a = (const float *)rows[0], *b = n > 1 ? (const float *)rows[1] : zeros,
-                *c = n > 2 ? (const float *)rows[2] : zeros, *d = n > 3 ? (const float *)rows[3] : zeros;
-    SIMD for (int k = 0; k < w; k++) sum[k] = ((0.0 + a[k]) + (double)c[k]) + ((0.0 + b[k]) + (double)d[k]);
+    const float *at[LANES];
+    for (int l = 0; l < LANES; l++) at[l] = l < n ? (const float *)rows[l] : zeros;
+#define X(l) (double)at[l][k]
+#define TWO(l) (X(l) + X((l) + 8))
+    if (n <= 4) { SIMD for (int k = 0; k < w; k++) sum[k] = 0.0 + ((X(0) + X(2)) + (X(1) + X(3))); }
+    else if (n <= 8) {
+        SIMD for (int k = 0; k < w; k++) sum[k] = 0.0 + (((X(0) + X(4)) + (X(2) + X(6))) + ((X(1) + X(5)) + (X(3) + X(7))));
+    } else {
+        SIMD for (int k = 0; k < w; k++)
+            sum[k] = 0.0 + (((TWO(0) + TWO(4)) + (TWO(2) + TWO(6))) + ((TWO(1) + TWO(5)) + (TWO(3) + TWO(7))));
+    }
+#undef X
+#undef TWO
 }
 
 ROWS_FN(sum_f32) {
     double lane[LANES][TGX_TILE];
-    if (n <= 4) {
+    if (n <= LANES) {
         few_rows(rows, (int)n, w, acc->a);
+        return;
+    }
+    if (near_rows(rows, n, w)) {
+        strips_f32((const float *const *)rows, n, w, acc->a);
         return;
     }
     if (w <= PACKED && n > LANES && rows[n - 1] - rows[0] == (n - 1) * w * (ptrdiff_t)sizeof(float)
@@ -190,7 +237,7 @@ ROWS_FN(sum_f32) {
     for (; r + GROUP <= n; r += GROUP)
         for (int l = 0; l < LANES; l++) {
             const float *const *at = (const float *const *)rows + r + l;
-            add_four(at[0], at[LANES], at[2 * LANES], at[3 * LANES], lane[l], w);
+            add_four_f32(at[0], at[LANES], at[2 * LANES], at[3 * LANES], lane[l], w);
         }
     for (; r < n; r++) {
         const float *x = (const float *)rows[r];
@@ -249,7 +296,7 @@ ROWS_FN(sum_##S) { \
 #define FOURS_OF_ROWS for (; r + GROUP / 2 <= n; r += GROUP / 2) \
         for (int l = 0; l < PAIR_LANES; l++) { \
             const float *const *at = (const float *const *)rows + r + l; \
-            add_four(at[0], at[PAIR_LANES], at[2 * PAIR_LANES], at[3 * PAIR_LANES], lane[l], 2 * w); }
+            add_four_f32(at[0], at[PAIR_LANES], at[2 * PAIR_LANES], at[3 * PAIR_LANES], lane[l], 2 * w); }
 COMPLEX_SUM(c64, float, FOURS_OF_BLOCK, FOURS_OF_ROWS) COMPLEX_SUM(c128, double, , )
 
 /* Products keep real and imaginary parts in lanes of their own. A first number is stored: one times it would turn parts of an

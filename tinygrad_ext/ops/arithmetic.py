@@ -118,6 +118,7 @@ op(
 op(
     "aten::mul.Tensor(Tensor self, Tensor other) -> Tensor",
     scalar={"int natural float half": "x * y", "complex": "TIMES(x, y)", "bool": "x & y"},
+    promote="number",
     grad={"self": "mul_conj(grad, other)", "other": "mul_conj(grad, self)"},
     operator="mul",
     numbers="self other",
@@ -129,6 +130,7 @@ op(
 op(
     "aten::mul_conj(Tensor incoming, Tensor factor) -> Tensor",
     scalar={"float half": "x * y", "complex": "TIMES(x, conj(y))"},
+    promote="number",
     grad={"incoming": "mul(grad, factor)", "factor": lambda grad, incoming: conj(grad) * incoming},
     jvp="each",
     numbers="factor",
@@ -142,7 +144,7 @@ op(
 op(
     "aten::div.Tensor(Tensor self, Tensor other) -> Tensor",
     scalar={"float half": "x / y", "complex": "div(x, y)"},
-    promote="float",
+    promote="float number",
     grad={
         "self": lambda grad, other: grad / conj(other),
         "other": in_float(lambda grad, self, other: -grad * conj((self / other) / other)),
@@ -193,6 +195,7 @@ op(
 op(
     "aten::div_trunc(Tensor self, Tensor other) -> Tensor",
     scalar={"int": "TRUNC_DIV(x, y)", "float half": "trunc(x / y)"},
+    promote="number",
     grad={"self": zeros, "other": zeros},
     numbers="self other",
     variants="function",
@@ -204,6 +207,7 @@ op(
 op(
     "aten::floor_divide(Tensor self, Tensor other) -> Tensor",
     scalar={"int": "FLOOR_DIV(x, y)", "float half": "floor_div(x, y)"},
+    promote="number",
     grad={"self": zeros, "other": zeros},
     operator="floordiv",
     numbers="self other",

@@ -64,7 +64,7 @@ op(
     holomorphic=True,
     refuses={"mixed": "expected dtype of end and weight to be that of self"},
     grad={
-        "self": lambda grad, weight: grad * (1 - weight),
+        "self": in_float(lambda grad, weight: grad * (1 - weight)),
         "end": lambda grad, weight: grad * weight,
         "weight": in_float(lambda grad, self, end: grad * (end - self)),
     },
@@ -81,7 +81,10 @@ op(
     },
     holomorphic=True,
     refuses={"mixed": "expected dtype of end to be that of self"},
-    grad={"self": lambda grad, weight: grad * (1 - weight), "end": lambda grad, weight: grad * weight},
+    grad={
+        "self": in_float(lambda grad, weight: grad * (1 - weight)),
+        "end": in_float(lambda grad, weight: grad * weight),
+    },
     samples=lambda make: [Sample(make(3, 4), make(4), w) for w in (0.25, 0.75, 2)],
     reference=lambda x, y, weight: x + weight * (y - x),
     doc="self + weight * (end - self) for one weight, computed from the nearer end.",

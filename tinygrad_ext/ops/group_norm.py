@@ -3,7 +3,7 @@
 import tinygrad_ext as tg
 from tinygrad_ext.ops import forward
 from tinygrad_ext.ops.fused import fused
-from tinygrad_ext.ops.halves import rounded_once
+from tinygrad_ext.ops.halves import in_float, rounded_once
 from tinygrad_ext.ops.normalize import np_layer_norm
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
@@ -31,7 +31,6 @@ def _group_norm(input, num_groups, weight, bias, eps, cudnn_enabled=True):
     return fused._group_norm(input, num_groups, weight, bias, eps)
 
 
-@rounded_once
 def _group_slopes(grad, input, num_groups, weight, eps):
     """By input, and by weight for each element."""
     shape, by_row = input.shape, grad if weight is None else grad * _by_channel(weight, input.dim())
@@ -42,6 +41,7 @@ def _group_slopes(grad, input, num_groups, weight, eps):
     return by_input.reshape(shape), tg.layer_norm(rows, (each,), None, None, eps).reshape(shape) * grad
 
 
+@in_float
 def _group_back(grad, input, num_groups, weight, bias, eps, needs):
     by_input, by_weight = _group_slopes(grad, input, num_groups, weight, eps)
     others = [0, *range(2, input.dim())]
@@ -56,7 +56,7 @@ def _group_forward(input, input_tangent, num_groups, weight, weight_tangent, bia
     """Without weight the derivative is symmetric, so the rule for the gradient serves."""
     total = None
     if input_tangent is not None:
-        total = _group_slopes(input_tangent, input, num_groups, None, eps)[0]
+        total = rounded_once(_group_slopes)(input_tangent, input, num_groups, None, eps)[0]
         total = total if weight is None else total * _by_channel(weight, input.dim())
     if weight_tangent is not None:
         plain = fused._group_norm(input, num_groups, None, None, eps)
@@ -136,6 +136,8 @@ def _instance_norm(input, running_mean, running_var, weight, bias, use_input_sta
     n, c, *space = input.shape
     if use_input_stats and input.numel() == n * c:
         raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.shape}")
+    if input.dtype in (tg.float16, tg.bfloat16):  # gradients of examples are summed, and round after that
+        weight, bias = (t if t is None else t.float() for t in (weight, bias))
     w, b, mean, var = (t if t is None else t.repeat(n) for t in (weight, bias, running_mean, running_var))
     out = tg.native_batch_norm(input.reshape(1, n * c, *space), w, b, mean, var, use_input_stats, momentum, eps)[0]
     if use_input_stats:

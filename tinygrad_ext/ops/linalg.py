@@ -4,6 +4,7 @@ import tinygrad_ext as tg
 from tinygrad_ext.core.call.op_tables import functions
 from tinygrad_ext.ops import batching, forward
 from tinygrad_ext.ops.fused import scaled
+from tinygrad_ext.ops.halves import in_float
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
 
@@ -330,9 +331,9 @@ op(
     types=NUMBERS,
     variants="function method inplace out function_",
     grad={
-        "self": lambda grad, self_shape, beta: scaled(grad, beta).sum_to_size(self_shape),
-        "mat": lambda grad, vec, alpha: scaled(grad, alpha).unsqueeze(-1) * _conj(vec),
-        "vec": lambda grad, mat, alpha: scaled(_adjoint(mat).mv(grad), alpha),
+        "self": in_float(lambda grad, self_shape, beta: scaled(grad, beta).sum_to_size(self_shape)),
+        "mat": in_float(lambda grad, vec, alpha: scaled(grad, alpha).unsqueeze(-1) * _conj(vec)),
+        "vec": in_float(lambda grad, mat, alpha: scaled(_adjoint(mat).mv(grad), alpha)),
     },
     jvp=forward.addmv,
     samples=added(((2,), (2, 3), (3,)), ((1,), (2, 3), (3,)), ((0,), (0, 2), (2,))),

@@ -73,6 +73,7 @@ op(
 )
 
 
+@rounded_once
 def _cosine_embedding(input1, input2, target, margin, size_average, reduce, reduction):
     reduction = reduction_of(size_average, reduce, reduction)
     if target.dim() not in (0, 1):
@@ -253,6 +254,7 @@ op(
 )
 
 
+@rounded_once
 def _gaussian_nll(self, target, var, full, eps, reduction):
     if isinstance(var, (int, float)):
         if var < 0:

@@ -24,6 +24,7 @@ _OUT = "function method out"
 # ---- variance ------------------------------------------------------------------------------------------------------
 
 
+@in_float
 def _var_back(grad, self, dim, correction, keepdim):
     """2 (self - mean) / (n - correction), for each result."""
     freedom = reduced_count(self.shape, dim) - correction
@@ -31,6 +32,7 @@ def _var_back(grad, self, dim, correction, keepdim):
     return unfold(grad, self.shape, dim, keepdim) * ratio(2.0, freedom) * (self - mean)
 
 
+@in_float
 def _std_back(grad, self, result, dim, correction, keepdim):
     """The derivative of the root; zero where the deviation is zero, though it has none there."""
     flat = result == 0
@@ -40,6 +42,7 @@ def _std_back(grad, self, result, dim, correction, keepdim):
 def _with_mean(back):
     """The joint derivative of (spread, mean) from that of the spread alone."""
 
+    @in_float
     def rule(grads, self, result, dim, correction, keepdim):
         total = None if grads[0] is None else back(grads[0], self, result, dim, correction, keepdim)
         if grads[1] is None:

@@ -11,7 +11,8 @@ A family file calls `op(schema, ...)` once for each overload. Nothing here impor
                 a dict of conditions on the scalar arguments, the last one "else", makes one loop for each case
     promote     "float": integers are computed in the default float dtype; "int": bool as int64; "cast": scalar
                 arguments are cut to the computing dtype; "scalars": they take part in
-                promotion as numbers do
+                promotion as numbers do; "number": the second of two operands, where it is a number, stays
+                float32 beside halves
     returns     dtype of the output when it is not the computing dtype: "bool"; "real" (of complex numbers)
     choices     {"approximate": "none tanh"}: words of a str argument; the expression sees the word's number
     refuses     {kind: text of the RuntimeError}: "bool" operands, "int" or "complex" results,

@@ -4,6 +4,7 @@ import math
 
 import tinygrad_ext as tg
 from tinygrad_ext.ops.fused import fused
+from tinygrad_ext.ops.halves import rounded_once
 from tinygrad_ext.ops.matrices import TYPES, adjoint, regular
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
@@ -50,7 +51,7 @@ op(
 for _place, _variants in (("linalg", "function out"), (".", "function method")):
     op(
         f"aten::matrix_exp{'.linalg' if _place == 'linalg' else ''}(Tensor self) -> Tensor",
-        compose=lambda self: fused._matrix_exp(self),
+        compose=rounded_once(lambda self: fused._matrix_exp(self)),
         types=TYPES,
         where=_place,
         variants=_variants,

@@ -114,7 +114,7 @@ def expressions(fields):
     """kind -> expression, for the dtypes the op is computed in."""
     scalar = fields["scalar"]
     if isinstance(scalar, str) or "else" in scalar:
-        default = "float" if fields.get("promote") == "float" else "int float"
+        default = "float" if "float" in (fields.get("promote") or "").split() else "int float"
         return dict.fromkeys(fields.get("types", default).split(), scalar)
     return {kind: e for kinds, e in scalar.items() for kind in kinds.split()}
 
@@ -174,7 +174,7 @@ def block_loop(name, out, ins, compute, declared, expression):
     near = re.search(rf"vm_({'|'.join(NEAR)})_(f32|f64)\(([xy, ]*)\)", expression)
     if near:
         usual = expression.replace(f"vm_{near[1]}_{near[2]}(", f"vm_{near[1]}_near_{near[2]}(")
-        given = ", ".join(f"GET_{ins['xyz'.index(v)]}({v}p[i])" for v in near[3].split(", "))
+        given = ", ".join(f"GET_{ins[names.index(v)]}({v}p[i])" if v in names else v for v in near[3].split(", "))
         text += f"        VM_NEAR_LOOP(m, vm_{NEAR[near[1]]}_far_{near[2]}({given}), "
         text += f"{{ {load} o[i] = PUT_{out}({usual}); }}, {{ {load} o[i] = PUT_{out}({expression}); }})\n"
     else:
@@ -254,6 +254,19 @@ def loop(name, out, ins, tag, declared, expression, scalars=frozenset()):
     return make(name, out, ins, COMPUTE[tag], declared, done)
 
 
+def by_number(ident, cases):
+    """(C texts, slots) of the loops over halves whose second operand is a number of float32, their first scalar."""
+    declared, loops, slots = "const float y = (float)aux[0].f; (void)y;", [], {}
+    for tag in ("f32", *(row.tag for row in table.dtypes("half"))):
+        name, expression = f"op_{ident}number_{tag}", cases.get("half", cases["float"])
+        if tag == "f16":
+            loops.append(half_loop(name, slots["f32"], declared, expression, None, [False]))
+        else:
+            loops.append(loop(name, tag, [tag], tag, declared, expression))
+        slots[tag] = name
+    return loops, slots
+
+
 def _as_float(expression):
     """Whether what an expression says of float16 is what it says of float32."""
     parts = expression.values() if isinstance(expression, dict) else [expression]
@@ -290,6 +303,11 @@ def family(found):
                 slots[tag] = name
         full = f"{schema.namespace}::{schema.name}" + (f".{schema.overload}" if schema.overload else "")
         listed.append(f'    {{"{full}", {{{", ".join(slots.values())}}}}},')
+        if "number" in (fields.get("promote") or "").split():
+            texts, found = by_number(ident, cases)
+            loops += texts
+            row = ", ".join(found.get(row.tag, "0") for row in table.DTYPES)
+            listed.append(f'    {{"{full}/number", {{{row}}}}},')
         scalars = [(a.name, a.type) for a in schema.args if a.type != "Tensor"]
         codes = formulas.formula(expressions(fields).get("float", "exp(x)"), scalars)
         if codes is not None and fields.get("returns") != "real":

@@ -23,15 +23,18 @@ from tinygrad_ext.core.call.outputs cimport (
 )
 from tinygrad_ext.core.data.promotion cimport Promotion, promotion_add, promotion_begin, promotion_result
 from tinygrad_ext.core.data.tensor cimport (
-    CONTIGUOUS, READONLY, Tensor, dtype_title, empty, empty_like, geometry_changes, is_tensor, same_sizes, shape_text, write_scalar,
+    CONTIGUOUS, READONLY, Tensor, dtype_title, empty, empty_like, geometry_changes, is_tensor, read_scalar, same_sizes, shape_text, write_scalar,
 )
 from tinygrad_ext.core.data.types cimport (
     A_SCALAR, ITEMSIZE, TGX_ABOVE, TGX_BAD_VALUE, TGX_BOOL, TGX_C64, TGX_F32, TGX_F64, TGX_I64, TGX_MAX_OPERANDS,
-    TGX_NEGATIVE_POWER, TGX_U64, TGX_ZERO_DIVISION, int64_t, is_coded, is_complex, is_integral, is_mask, is_native_float, is_natural,
-    is_signed, tgx_scalar, uint64_t,
+    TGX_NEGATIVE_POWER, TGX_U64, TGX_ZERO_DIVISION, int64_t, is_coded, is_complex, is_half, is_integral, is_mask, is_native_float,
+    is_natural, is_signed, tgx_loop, tgx_scalar, uint64_t,
 )
 
 from tinygrad_ext.core.data.dtype import finfo
+from tinygrad_ext.core.loops.loop_tables import numbers as _numbers
+
+cdef dict _by_number = _numbers
 
 cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object o, int *overflow) noexcept
@@ -124,10 +127,11 @@ cdef object _mixture(Op op, PyObject **args, PyObject *out):
         if p.device:
             break
         kept = _read(op, args, &p, made.count > GRAIN)
+        _number_of(op, args, &p)
         if before == geometry_changes or _holds(op, &p, made):
             break
     if p.device == 0:
-        code = _walk(op, p.operands, p.numbers, made, p.dtype, p.aux, kept)
+        code = _walk(op, p.loop, p.operands, p.numbers, made, p.dtype, p.aux, kept)
         if code:
             if <PyObject *>made == out:         # what was written by then stays
                 note_write(made)
@@ -182,7 +186,29 @@ cdef Tensor decide(Op op, PyObject **args, PyObject *out, Decision *p):
     if op.loops[p.dtype] == NULL:
         _no_loop(op, p.dtype)
     _read_scalars(op, args, p.aux, p.dtype)
+    p.loop = op.loops[p.dtype]
+    if is_half(p.dtype) and op.ntensors == 2 and not isinstance(<object>args[op.tensors[1]], Tensor):
+        if loop_by_number(op, p.dtype) != NULL:
+            p.loop, p.aux[0] = loop_by_number(op, p.dtype), as_scalar(<object>args[op.tensors[1]])
     return model
+
+
+cdef tgx_loop loop_by_number(Op op, int dtype):
+    found = _by_number.get(<size_t>op.loops[dtype])
+    return NULL if found is None else <tgx_loop><size_t>found
+
+
+cdef int _number_of(Op op, PyObject **args, Decision *p) except -1:
+    """What a tensor without dimensions holds beside halves is a number too, unless it is of their dtype."""
+    cdef Tensor t
+    if not is_half(p.dtype) or op.ntensors != 2:
+        return 0
+    if not isinstance(<object>args[op.tensors[0]], Tensor) or not isinstance(<object>args[op.tensors[1]], Tensor):
+        return 0
+    t = <Tensor><object>args[op.tensors[1]]
+    if t.rank == 0 and t.tid != p.dtype and loop_by_number(op, p.dtype) != NULL:
+        p.loop, p.aux[0] = loop_by_number(op, p.dtype), as_scalar(read_scalar(t.data, t.tid))
+    return 0
 
 
 cdef int refuse_real_result(Op op, PyObject **args, PyObject *out) except -1:
@@ -261,7 +287,8 @@ cdef bint _holds(Op op, Decision *p, Tensor made) noexcept:
     return made.tid == p.out_dtype and made.device_id == CPU and not made.bits & READONLY and has_sizes(made, p.shape, p.ndim)
 
 
-cdef int _walk(Op op, PyObject **operands, double *numbers, Tensor made, int dtype, const tgx_scalar *aux, list kept) except -1:
+cdef int _walk(Op op, tgx_loop loop, PyObject **operands, double *numbers, Tensor made, int dtype, const tgx_scalar *aux,
+               list kept) except -1:
     """The loop over all elements; its code. kept: a list where the lock is let go."""
     cdef tgx_iter it
     cdef int64_t one = 1, still = 0
@@ -280,19 +307,19 @@ cdef int _walk(Op op, PyObject **operands, double *numbers, Tensor made, int dty
         if made.count > GRAIN:
             kept.append(t.storage)
     if it.numel <= GRAIN:
-        return iter_run(&it, op.loops[dtype], aux)
+        return iter_run(&it, loop, aux)
     with nogil:
-        code = iter_run(&it, op.loops[dtype], aux)
+        code = iter_run(&it, loop, aux)
     return code
 
 
-cdef int _walk_alike(Op op, PyObject **args, double *numbers, Tensor made, int dtype, const tgx_scalar *aux) except -1:
+cdef int _walk_alike(Op op, tgx_loop loop, PyObject **args, double *numbers, Tensor made, int dtype, const tgx_scalar *aux) except -1:
     """The same for operands of the short way, whose windows differ."""
     cdef PyObject *operands[TGX_MAX_OPERANDS]
     cdef int i
     for i in range(op.ntensors):
         operands[i] = args[op.tensors[i]] if isinstance(<object>args[op.tensors[i]], Tensor) else NULL
-    return _walk(op, operands, numbers, made, dtype, aux, None)
+    return _walk(op, loop, operands, numbers, made, dtype, aux, None)
 
 
 set_pointwise(pointwise)

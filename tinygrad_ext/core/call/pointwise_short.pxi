@@ -30,6 +30,7 @@ cdef object pointwise(Op op, PyObject **args, PyObject *out):
     cdef int i, code, size, dtype, n = op.ntensors
     cdef uint64_t before = geometry_changes
     cdef bint flat = True
+    cdef tgx_loop loop
     for i in range(n):
         if is_tensor(args[op.tensors[i]]):
             first = args[op.tensors[i]]
@@ -40,6 +41,7 @@ cdef object pointwise(Op op, PyObject **args, PyObject *out):
     if (<Tensor>first).device_id != 0 or op.loops[dtype] == NULL or (<Tensor>first).count > GRAIN:
         return _mixture(op, args, out)
     size = ITEMSIZE[dtype]
+    loop = op.loops[dtype]
     for i in range(n):
         o = args[op.tensors[i]]
         if is_tensor(o):
@@ -59,6 +61,8 @@ cdef object pointwise(Op op, PyObject **args, PyObject *out):
             strides[i + 1] = 0
             if not _number(o, dtype, data[i + 1]):
                 return _mixture(op, args, out)
+            if i and is_half(dtype) and n == 2 and loop_by_number(op, dtype) != NULL:
+                loop, aux[0] = loop_by_number(op, dtype), as_scalar(<object>o)
     _read_scalars(op, args, aux, dtype)
     if out != NULL:
         result = <Tensor>out
@@ -69,11 +73,11 @@ cdef object pointwise(Op op, PyObject **args, PyObject *out):
     if before != geometry_changes:      # a finalizer ran, or a number's own code: the addresses may be of nothing
         return _mixture(op, args, out)
     if not flat and not _one_window(op, args, result, strides):
-        code = _walk_alike(op, args, numbers, result, dtype, aux)
+        code = _walk_alike(op, loop, args, numbers, result, dtype, aux)
     else:
         data[0] = result.data
         strides[0] = ITEMSIZE[result.tid]
-        code = op.loops[dtype](data, strides, (<Tensor>first).count, aux)
+        code = loop(data, strides, (<Tensor>first).count, aux)
     if code:
         if out != NULL:                 # what was written by then stays
             note_write(result)

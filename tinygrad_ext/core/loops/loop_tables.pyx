@@ -6,7 +6,7 @@ TINYGRAD_EXT_ISA=base|avx2|avx512 chooses a lower one, for tests and for compari
 the same bits wherever one of them runs.
 """
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
-from tinygrad_ext.core.data.types cimport TGX_F32, TGX_F64, tgx_loop
+from tinygrad_ext.core.data.types cimport TGX_BF16, TGX_F16, TGX_F32, TGX_F64, tgx_loop
 
 cdef extern from *:
     """
@@ -56,6 +56,7 @@ cdef extern from *:
 INSTRUCTION_SETS = ("base", "avx2", "avx512")
 tables = {}      # name of an op -> a capsule of its loops by dtype
 said = {}        # name of a plugin's op -> what its loops were compiled from
+numbers = {}     # address of a loop over two halves -> that of its loop for a half and a number of float32, the call's first scalar
 _formulas = {}   # address of a loop -> (address of its formula, name of the op)
 
 
@@ -70,6 +71,19 @@ def formulas():
     One dict, which grows with the libraries of plugins.
     """
     return _formulas
+
+
+cdef dict _numbers_of(dict rows):
+    cdef tgx_loop *loops
+    cdef tgx_loop *beside
+    found = {}
+    for name in rows:
+        if name.endswith("/number"):
+            beside = <tgx_loop *>PyCapsule_GetPointer(rows[name], NULL)
+            loops = <tgx_loop *>PyCapsule_GetPointer(rows[name.removesuffix("/number")], NULL)
+            for dtype in (TGX_F16, TGX_BF16):
+                found[<size_t>loops[<int>dtype]] = <size_t>beside[<int>dtype]
+    return found
 
 
 cdef dict _formulas_of(const tgx_formula_row *row, dict rows):
@@ -134,4 +148,5 @@ def _load():
 
 
 _load()
+numbers.update(_numbers_of(tables))
 _formulas.update(_formulas_of(tgx_formulas, tables))
