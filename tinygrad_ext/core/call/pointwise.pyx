@@ -23,7 +23,8 @@ from tinygrad_ext.core.call.outputs cimport (
 )
 from tinygrad_ext.core.data.promotion cimport Promotion, promotion_add, promotion_begin, promotion_result
 from tinygrad_ext.core.data.tensor cimport (
-    CONTIGUOUS, READONLY, Tensor, dtype_title, empty, empty_like, geometry_changes, is_tensor, read_scalar, same_sizes, shape_text, write_scalar,
+    CONTIGUOUS, READONLY, Tensor, dtype_title, empty, empty_like, geometry_changes, is_tensor, read_scalar, same_sizes, shape_text,
+    write_scalar,
 )
 from tinygrad_ext.core.data.types cimport (
     A_SCALAR, ITEMSIZE, TGX_ABOVE, TGX_BAD_VALUE, TGX_BOOL, TGX_C64, TGX_F32, TGX_F64, TGX_I64, TGX_MAX_OPERANDS,
