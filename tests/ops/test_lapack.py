@@ -185,3 +185,9 @@ for call in (tg.linalg.svd, tg.linalg.qr, tg.linalg.eigh, tg.linalg.eig):
     import os
 
     subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "TINYGRAD_EXT_BLAS": "own"})
+
+
+def test_the_pseudoinverse_of_nothing_has_the_batch_of_its_tolerances():
+    for device in ("cpu", "meta"):
+        A, limit = tg.ones(2, 0, device=device), tg.zeros(3, device=device)
+        assert tg.linalg.pinv(A, rtol=limit).shape == (3, 0, 2)

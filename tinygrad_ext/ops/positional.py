@@ -125,6 +125,11 @@ def _group(input, weight, bias, N, C, HxW, group, eps):
             f"native_group_norm(): expected input of {N} x {C} x {HxW} elements, got {list(input.shape)}: give N, C "
             "and the product of the other sizes"
         )
+    if group <= 0 or C % group:
+        raise RuntimeError(
+            f"Expected number of channels in input to be divisible by num_groups, but got {C} channels and "
+            f"num_groups={group}"
+        )
     mean, rstd = _layer_moments(input.reshape(N, group, C // group * HxW), 1, eps)
     return tg.group_norm(input, group, weight, bias, eps), mean.squeeze(2), rstd.squeeze(2)
 
@@ -149,7 +154,12 @@ op(
     ],
     reference=_np_group,
     errors=[
-        (lambda: tg.native_group_norm(zeros(2, 4, 3), None, None, 2, 4, 1, 2, 0.1), RuntimeError, "expected input of 2")
+        (
+            lambda: tg.native_group_norm(zeros(2, 4, 3), None, None, 2, 4, 1, 2, 0.1),
+            RuntimeError,
+            "expected input of 2",
+        ),
+        (lambda: tg.native_group_norm(zeros(2, 4, 3), None, None, 2, 4, 3, 0, 0.1), RuntimeError, "divisible by"),
     ],
     doc="group_norm, and the mean and 1 / sqrt(variance + eps) of each example's groups.",
 )

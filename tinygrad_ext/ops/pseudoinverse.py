@@ -41,7 +41,7 @@ def limits(A, atol, rtol, title):
 def counted(values, atol, rtol):
     """Which singular values are greater than both tolerances allow, and none of no values."""
     if not values.shape[-1]:
-        return values > 0
+        return values > tg.maximum(atol, rtol).unsqueeze(-1)
     most = values.amax(-1)
     return values > tg.maximum(atol, rtol * most).unsqueeze(-1)
 

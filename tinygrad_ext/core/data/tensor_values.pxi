@@ -124,7 +124,7 @@ cdef object read_scalar(const char *p, int dtype):
     if dtype == TGX_BF16:
         return tgx_bf16_to_f32((<uint16_t *>p)[0])
     if dtype == TGX_C64:
-        return complex((<float *>p)[0], (<float *>p)[1])
+        return PyComplex_FromDoubles((<float *>p)[0], (<float *>p)[1])
     if dtype == TGX_C128:
-        return complex((<double *>p)[0], (<double *>p)[1])
+        return PyComplex_FromDoubles((<double *>p)[0], (<double *>p)[1])
     return coded_get(p, dtype)
