@@ -2,10 +2,12 @@
 
 The state is carried over and must have the same names and sizes; outputs, gradients of inputs and parameters, and
 gradients of those gradients must agree, in training and in evaluation; and a pickled module must go on as it was.
+What the table says is refused is refused with the same exception and words, and every class has PyTorch's bases.
 """
 
 import importlib.util
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -176,3 +178,38 @@ def test_agrees_on_pytorchs_own_samples(info):
             for number, sample in list(enumerate(samples))[:: max(1, len(samples) // AT_MOST)]:
                 what = f"{info.name}: {dtype}, training {training}, sample {number} {sample.desc}"
                 check(info, sample, dtype, training, what)
+
+
+@pytest.mark.parametrize("info", [i for i in module_db if i.module_error_inputs_func], ids=lambda info: info.name)
+@pytest.mark.filterwarnings("ignore")
+def test_refuses_what_pytorch_refuses(info):
+    for wrong in info.module_error_inputs_func(
+        info, device="cpu", dtype=torch.float64, requires_grad=False, training=True
+    ):
+        build, call = wrong.module_error_input.constructor_input, wrong.module_error_input.forward_input
+        cls = getattr(tg.nn, info.name.split(".")[1])
+        error = getattr(tg, wrong.error_type.__name__, wrong.error_type)
+        with pytest.raises(error, match=re.compile(wrong.error_regex, re.DOTALL)):
+            module = cls(*ours(build.args), **ours(build.kwargs))
+            assert call is not None, f"{build.args} {build.kwargs} were taken"
+            module(*ours(call.args), **ours(call.kwargs))
+
+
+def _layers():
+    for name in dir(torch.nn.modules):
+        family = getattr(torch.nn.modules, name)
+        for cls in vars(family).values() if type(family) is type(torch) else ():
+            if isinstance(cls, type) and issubclass(cls, torch.nn.Module) and not cls.__name__.startswith("_"):
+                yield cls
+
+
+def test_layers_have_pytorchs_bases():
+    seen = 0
+    for cls in _layers():
+        mine = getattr(tg.nn, cls.__name__, None)
+        if mine is None or cls.__module__.startswith("torch.ao"):
+            continue
+        wanted = {base.__name__ for base in cls.__mro__ if base.__module__.startswith("torch.nn")}
+        assert wanted <= {base.__name__ for base in mine.__mro__}, cls
+        seen += 1
+    assert seen > 150

@@ -1,10 +1,12 @@
 """PyTorch's own table of optimizers (`optim_db`), run on ours: the same gradients move the parameters alike.
 
 Each sample of the table makes both optimizers; after each of some steps parameters must agree, and in the end what
-state they keep, by name; and an optimizer that loads the other's state goes on alike.
+state they keep, by name; and an optimizer that loads the other's state goes on alike. What the table says is refused is
+refused with the same exception and words.
 """
 
 import importlib.util
+import re
 import warnings
 
 import numpy as np
@@ -109,3 +111,36 @@ def test_moves_as_pytorchs(info, sample):
         _step(again, ours, weights, tg)
         _step(reference, theirs, weights, torch)
         _agree(ours, theirs, f"{cls.__name__} {sample.desc}, after loading")
+
+
+def _given(value, made):
+    """A PyTorch value as ours; a tensor that stands twice stays one, and parameters stay parameters."""
+    if isinstance(value, torch.Tensor):
+        if id(value) not in made:
+            array = value.detach().numpy().copy()
+            made[id(value)] = (
+                tg.nn.Parameter(tg.from_numpy(array))
+                if isinstance(value, torch.nn.Parameter)
+                else tg.from_numpy(array).requires_grad_(value.requires_grad)
+            )
+        return made[id(value)]
+    if isinstance(value, (list, tuple)):
+        return type(value)(_given(v, made) for v in value)
+    return {k: _given(v, made) for k, v in value.items()} if isinstance(value, dict) else value
+
+
+@pytest.mark.parametrize(
+    "info", [i for i in optim_db if i.optim_cls.__name__ not in MISSING], ids=lambda i: i.optim_cls.__name__
+)
+def test_refuses_what_pytorch_refuses(info):
+    for wrong in info.optim_error_inputs_func(device="cpu", dtype=torch.float32):
+        given, cls = wrong.optimizer_error_input, getattr(tg.optim, info.optim_cls.__name__)
+        made = {}
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with pytest.raises(wrong.error_type, match=re.compile(wrong.error_regex)):
+                optimizer = cls(_given(given.params, made), **_given(given.kwargs, made))
+                assert "STEP" in str(wrong.error_on), f"{given.desc} was taken"
+                for param in optimizer.param_groups[0]["params"]:
+                    param.grad = tg.rand_like(param)
+                optimizer.step()

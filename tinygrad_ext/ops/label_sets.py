@@ -118,7 +118,12 @@ op(
 def _linear_cross_entropy(
     input, linear_weight, target, linear_bias, weight, reduction, ignore_index, label_smoothing, options
 ):
-    if input.dim() not in (1, 2) or linear_weight.dim() < 2 or input.shape[-1] != linear_weight.shape[-1]:
+    if input.dim() and linear_weight.dim() and input.shape[-1] != linear_weight.shape[-1]:
+        raise RuntimeError(
+            "linear_cross_entropy: expected equal input and linear_weight last dimensions (in_features), got "
+            f"{input.shape[-1]} and {linear_weight.shape[-1]}, respectively"
+        )
+    if input.dim() not in (1, 2) or linear_weight.dim() < 2:
         raise RuntimeError(
             "linear_cross_entropy: expected input (in_features,) or (N, in_features) and linear_weight (classes, ..., "
             f"in_features), got {list(input.shape)} and {list(linear_weight.shape)}"

@@ -313,6 +313,12 @@ def _multi_margin(self, target, p, margin, weight, size_average, reduce, reducti
     if weight is not None and weight.dim() != 1:
         raise ValueError("weight must be one-dimensional")
     single = self.dim() < 2
+    if not single and (target.dim() != 1 or target.shape[0] != self.shape[0]):
+        raise RuntimeError(
+            "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch "
+            f"size). Expected target size [{self.shape[0]}], but got {list(target.shape)}. Input has shape "
+            f"{list(self.shape)}."
+        )
     x, at = (self.reshape(1, -1), target.reshape(1)) if single else (self, target)
     own = x.gather(1, at.unsqueeze(1))
     each = (margin - own + x).clamp(min=0) ** p

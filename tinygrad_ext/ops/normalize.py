@@ -118,6 +118,8 @@ def _refuse_single(input):
 def _batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps):
     if training:
         _refuse_single(input)
+        if eps <= 0:
+            raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
     return fused.native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
 
 

@@ -39,8 +39,9 @@ class Adafactor(PerParameter):
         check_lr(lr)
         if beta2_decay > 0:
             raise ValueError(f"beta2_decay should be <= 0 but is: {beta2_decay}")
-        check_not_negative("epsilon1 value", eps[0] or 0)
-        check_not_negative("epsilon2 value", eps[1])
+        for name, value in (("epsilon1", eps[0] or 0), ("epsilon2", eps[1])):
+            if value < 0:
+                raise ValueError(f"{name} should be >= 0 but is: {value}")
         if d < 1:
             raise ValueError(f"Clipping threshold d should be >= 1 but is: {d}")
         check_not_negative("weight_decay value", weight_decay)

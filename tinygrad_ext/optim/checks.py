@@ -24,6 +24,17 @@ def check_betas(betas):
             raise ValueError(f"Invalid beta parameter at index {index}: {beta}; it must be in [0, 1)")
 
 
+def check_tensors(lr, betas, foreach, capturable):
+    """Raise ValueError for tensors as options where PyTorch does: beside numbers, and in steps over all parameters."""
+    numbers = [not isinstance(beta, tg.Tensor) for beta in betas]
+    if any(numbers) and not all(numbers):
+        raise ValueError("betas must be either both floats or both Tensors")
+    if foreach and not capturable:
+        for name, value in (("lr", lr), *((f"betas[{index}]", beta) for index, beta in enumerate(betas))):
+            if isinstance(value, tg.Tensor):
+                raise ValueError(f"{name} as a Tensor is not supported for capturable=False and foreach=True")
+
+
 def plain_number(value):
     """An option as a float; what stands for a number while a graph is captured is left as it is."""
     return value if type(value) is float or hasattr(value, "hint") else float(value)

@@ -192,7 +192,8 @@ class Optimizer:
             warnings.warn("optimizer contains a parameter group with duplicate parameters", stacklevel=5)
         if any(("param_names" in other) != ("param_names" in group) for other in self.param_groups):
             raise ValueError(
-                "all optimizer param groups should be with/without names; cannot add this one to the others"
+                "all optimizer param groups should be with/without names. cannot add param group "
+                f"{'with' if 'param_names' in group else 'without'} names to the optimizer"
             )
         taken = {param for other in self.param_groups for param in other["params"]}
         if not taken.isdisjoint(params):

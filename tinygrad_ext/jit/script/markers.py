@@ -4,6 +4,7 @@ import builtins
 import typing
 import warnings
 
+from tinygrad_ext.core.call.scripting import is_scripting  # noqa: F401 - what lies below asks too
 from tinygrad_ext.graph.primitives.objects import fits
 
 from .types import NoType, type_from, without_contained
@@ -34,16 +35,6 @@ def _unwrap_optional(x):
     """The value, which is not None: AssertionError otherwise. PyTorch's older word for an assertion."""
     assert x is not None, "Unwrapping null optional: a value that may be None was None"
     return x
-
-
-def is_scripting():
-    """False; True in compiled code.
-
-    >>> from tinygrad_ext import jit
-    >>> jit.is_scripting()
-    False
-    """
-    return False
 
 
 def isinstance(obj, target_type):

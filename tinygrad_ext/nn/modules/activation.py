@@ -68,13 +68,6 @@ class ReLU(_MaybeInplace):
         return F.relu(input, inplace=True) if self.inplace else F.relu(input)
 
 
-class ReLU6(_MaybeInplace):
-    """``min(max(x, 0), 6)``."""
-
-    def forward(self, input):
-        return F.relu6(input, self.inplace)
-
-
 class RReLU(_Shown):
     """``x`` where it is positive, else ``x`` times a slope.
 
@@ -257,6 +250,18 @@ class Hardtanh(_Shown):
 
     def forward(self, input):
         return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
+
+
+class ReLU6(Hardtanh):
+    """``min(max(x, 0), 6)``."""
+
+    shown = ()
+
+    def __init__(self, inplace=False):
+        super().__init__(0.0, 6.0, inplace)
+
+    def forward(self, input):
+        return F.relu6(input, self.inplace)
 
 
 class GLU(_Shown):

@@ -13,7 +13,7 @@ from . import batchnorm, conv, instancenorm, linear
 from .conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from .instancenorm import InstanceNorm1d, InstanceNorm2d, InstanceNorm3d
 from .linear import Linear
-from .norm import BatchNorm1d, BatchNorm2d, BatchNorm3d
+from .norm import BatchNorm1d, BatchNorm2d, BatchNorm3d, _NormBase
 
 __all__ = [
     "LazyLinear",
@@ -107,7 +107,7 @@ class LazyLinear(LazyModuleMixin, Linear):
             self.in_features = input.shape[-1]
 
 
-class _LazyConv(LazyModuleMixin):
+class _LazyConvXdMixin(LazyModuleMixin):
     """What the lazy convolutions share.
 
     Args:
@@ -151,7 +151,7 @@ class _LazyConv(LazyModuleMixin):
         return input.shape[-self.dims - 1]
 
 
-class _LazyConvNd(_LazyConv):
+class _LazyConvNd(_LazyConvXdMixin):
     def __init__(
         self, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True, padding_mode="zeros",
         device=None, dtype=None,
@@ -160,7 +160,7 @@ class _LazyConvNd(_LazyConv):
         self._start(out_channels, bias, device, dtype)
 
 
-class _LazyConvTransposeNd(_LazyConv):
+class _LazyConvTransposeNd(_LazyConvXdMixin):
     def __init__(
         self, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=True, dilation=1,
         padding_mode="zeros", device=None, dtype=None,
@@ -171,7 +171,7 @@ class _LazyConvTransposeNd(_LazyConv):
         self._start(out_channels, bias, device, dtype)
 
 
-class _LazyNorm(LazyModuleMixin):
+class _LazyNormBase(LazyModuleMixin, _NormBase):
     """What the lazy norms share.
 
     Args:
@@ -211,13 +211,13 @@ class _LazyNorm(LazyModuleMixin):
             self.num_features = parts[0].shape[0]
 
 
-class _LazyBatchNorm(_LazyNorm):
+class _LazyBatchNorm(_LazyNormBase):
     def _channels_of(self, input):
         self._check_input_dim(input)
         return input.shape[1]
 
 
-class _LazyInstanceNorm(_LazyNorm):
+class _LazyInstanceNorm(_LazyNormBase):
     def _channels_of(self, input):
         self._check_input_dim(input)
         return input.shape[-self.dims - 1]
@@ -238,6 +238,8 @@ def _place(layer, family):
 
 
 _place(LazyLinear, linear)
+conv._LazyConvXdMixin = _LazyConvXdMixin
+batchnorm._LazyNormBase = _LazyNormBase
 for _mixin, _family, _layers in (
     (_LazyConvNd, conv, (Conv1d, Conv2d, Conv3d)),
     (_LazyConvTransposeNd, conv, (ConvTranspose1d, ConvTranspose2d, ConvTranspose3d)),

@@ -86,6 +86,8 @@ class HuberLoss(_Loss):
     """Half the squared difference where below ``delta``, else linear with slope ``delta``."""
 
     def __init__(self, reduction="mean", delta=1.0):
+        if not isinstance(delta, (float, int)):
+            raise TypeError(f"delta must be a float or int, got: {type(delta)}")
         super().__init__(reduction=reduction)
         self.delta = delta
 

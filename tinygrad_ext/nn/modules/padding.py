@@ -25,7 +25,7 @@ class _Pad(Module):
         return f"{self.padding}"
 
 
-class _ConstantPad(_Pad):
+class _ConstantPadNd(_Pad):
     """Pads with a value."""
 
     def __init__(self, padding, value):
@@ -39,29 +39,19 @@ class _ConstantPad(_Pad):
         return f"padding={self.padding}, value={self.value}"
 
 
-class _ZeroPad(_ConstantPad):
-    """Pads with zeros."""
-
-    def __init__(self, padding):
-        super().__init__(padding, 0.0)
-
-    def extra_repr(self):
-        return f"{self.padding}"
-
-
-class _ReflectionPad(_Pad):
+class _ReflectionPadNd(_Pad):
     """Pads with the mirror image, in which the edge is not repeated."""
 
     mode = "reflect"
 
 
-class _ReplicationPad(_Pad):
+class _ReplicationPadNd(_Pad):
     """Pads with the edge."""
 
     mode = "replicate"
 
 
-class _CircularPad(_Pad):
+class _CircularPadNd(_Pad):
     """Pads with what stands at the other end."""
 
     mode = "circular"
@@ -74,18 +64,28 @@ class _CircularPad(_Pad):
         return super().forward(input)
 
 
-def _class(base, dims):
-    name = f"{base.__name__.strip('_')}{dims}d"
+def _class(base, dims, name, what):
     pairs = ", ".join(("left", "right", "top", "bottom", "front", "back")[: 2 * dims])
-    more = ", value: what is put there." if base is _ConstantPad else "."
+    more = ", value: what is put there." if base is _ConstantPadNd else "."
     doc = (
-        f"{base.__doc__[:-1]}: {dims} dimension{'s' * (dims > 1)} of an input (N, C, ...) or (C, ...).\n\n"
+        f"{what[:-1]}: {dims} dimension{'s' * (dims > 1)} of an input (N, C, ...) or (C, ...).\n\n"
         f"    Args:\n        padding: one width for all sides, or ({pairs}){more}\n    "
     )
     return type(name, (base,), {"dims": dims, "__doc__": doc, "__module__": __name__})
 
 
+def _zero(constant, dims):
+    def __init__(self, padding):
+        super(made, self).__init__(padding, 0.0)
+
+    made = _class(constant, dims, f"ZeroPad{dims}d", "Pads with zeros.")
+    made.__init__ = __init__
+    made.extra_repr = _Pad.extra_repr
+    return made
+
+
 for _dims in (1, 2, 3):
-    for _base in (_CircularPad, _ConstantPad, _ReflectionPad, _ReplicationPad, _ZeroPad):
-        _made = _class(_base, _dims)
-        globals()[_made.__name__] = _made
+    for _base in (_CircularPadNd, _ConstantPadNd, _ReflectionPadNd, _ReplicationPadNd):
+        _name = f"{_base.__name__[1:-2]}{_dims}d"
+        globals()[_name] = _class(_base, _dims, _name, _base.__doc__)
+    globals()[f"ZeroPad{_dims}d"] = _zero(globals()[f"ConstantPad{_dims}d"], _dims)

@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 
-class _MaxPool(Module):
+class _MaxPoolNd(Module):
     """Largest value of each window.
 
     Args:
@@ -63,28 +63,28 @@ class _MaxPool(Module):
         )
 
 
-class MaxPool1d(_MaxPool):
-    __doc__ = _MaxPool.__doc__
+class MaxPool1d(_MaxPoolNd):
+    __doc__ = _MaxPoolNd.__doc__
 
     def forward(self, input):
         return F.max_pool1d(input, self.kernel_size, **self._window())
 
 
-class MaxPool2d(_MaxPool):
-    __doc__ = _MaxPool.__doc__
+class MaxPool2d(_MaxPoolNd):
+    __doc__ = _MaxPoolNd.__doc__
 
     def forward(self, input):
         return F.max_pool2d(input, self.kernel_size, **self._window())
 
 
-class MaxPool3d(_MaxPool):
-    __doc__ = _MaxPool.__doc__
+class MaxPool3d(_MaxPoolNd):
+    __doc__ = _MaxPoolNd.__doc__
 
     def forward(self, input):
         return F.max_pool3d(input, self.kernel_size, **self._window())
 
 
-class _MaxUnpool(Module):
+class _MaxUnpoolNd(Module):
     """Each value put back where the max pooling found it, in zeros.
 
     Args:
@@ -110,24 +110,24 @@ class _MaxUnpool(Module):
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
-class MaxUnpool1d(_MaxUnpool):
-    __doc__ = _MaxUnpool.__doc__
+class MaxUnpool1d(_MaxUnpoolNd):
+    __doc__ = _MaxUnpoolNd.__doc__
     dims = 1
 
     def forward(self, input, indices, output_size: "list[int] | None" = None):
         return F.max_unpool1d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
-class MaxUnpool2d(_MaxUnpool):
-    __doc__ = _MaxUnpool.__doc__
+class MaxUnpool2d(_MaxUnpoolNd):
+    __doc__ = _MaxUnpoolNd.__doc__
     dims = 2
 
     def forward(self, input, indices, output_size: "list[int] | None" = None):
         return F.max_unpool2d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
-class MaxUnpool3d(_MaxUnpool):
-    __doc__ = _MaxUnpool.__doc__
+class MaxUnpool3d(_MaxUnpoolNd):
+    __doc__ = _MaxUnpoolNd.__doc__
     dims = 3
 
     def forward(self, input, indices, output_size: "list[int] | None" = None):
@@ -196,7 +196,7 @@ class FractionalMaxPool3d(_FractionalMaxPool):
         return self._pool(F.fractional_max_pool3d, input)
 
 
-class _LPPool(Module):
+class _LPPoolNd(Module):
     """``norm_type``-norm of each window: the root of the sum of the powers.
 
     Args:
@@ -219,28 +219,33 @@ class _LPPool(Module):
         )
 
 
-class LPPool1d(_LPPool):
-    __doc__ = _LPPool.__doc__
+class LPPool1d(_LPPoolNd):
+    __doc__ = _LPPoolNd.__doc__
 
     def forward(self, input):
         return F.lp_pool1d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
 
-class LPPool2d(_LPPool):
-    __doc__ = _LPPool.__doc__
+class LPPool2d(_LPPoolNd):
+    __doc__ = _LPPoolNd.__doc__
 
     def forward(self, input):
         return F.lp_pool2d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
 
-class LPPool3d(_LPPool):
-    __doc__ = _LPPool.__doc__
+class LPPool3d(_LPPoolNd):
+    __doc__ = _LPPoolNd.__doc__
 
     def forward(self, input):
         return F.lp_pool3d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
 
-class AvgPool1d(Module):
+class _AvgPoolNd(Module):
+    def extra_repr(self):
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class AvgPool1d(_AvgPoolNd):
     """Mean of each window of ``(N, C, L)``.
 
     Args:
@@ -260,11 +265,8 @@ class AvgPool1d(Module):
     def forward(self, input):
         return F.avg_pool1d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)
 
-    def extra_repr(self):
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
-
-class _AvgPool(Module):
+class _Averaging(_AvgPoolNd):
     """Mean of each window.
 
     Args:
@@ -297,25 +299,22 @@ class _AvgPool(Module):
             self.divisor_override,
         )
 
-    def extra_repr(self):
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
-
-class AvgPool2d(_AvgPool):
-    __doc__ = "Mean of each window of ``(N, C, H, W)``.\n\n" + _AvgPool.__doc__.partition("\n\n")[2]
+class AvgPool2d(_Averaging):
+    __doc__ = "Mean of each window of ``(N, C, H, W)``.\n\n" + _Averaging.__doc__.partition("\n\n")[2]
 
     def forward(self, input):
         return self._pool(F.avg_pool2d, input)
 
 
-class AvgPool3d(_AvgPool):
-    __doc__ = "Mean of each window of ``(N, C, D, H, W)``.\n\n" + _AvgPool.__doc__.partition("\n\n")[2]
+class AvgPool3d(_Averaging):
+    __doc__ = "Mean of each window of ``(N, C, D, H, W)``.\n\n" + _Averaging.__doc__.partition("\n\n")[2]
 
     def forward(self, input):
         return self._pool(F.avg_pool3d, input)
 
 
-class _AdaptiveAvgPool(Module):
+class _AdaptiveAvgPoolNd(Module):
     """Mean over windows chosen so that the output has ``output_size``; None keeps a size."""
 
     def __init__(self, output_size):
@@ -326,28 +325,28 @@ class _AdaptiveAvgPool(Module):
         return f"output_size={self.output_size}"
 
 
-class AdaptiveAvgPool1d(_AdaptiveAvgPool):
-    __doc__ = _AdaptiveAvgPool.__doc__
+class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
+    __doc__ = _AdaptiveAvgPoolNd.__doc__
 
     def forward(self, input):
         return F.adaptive_avg_pool1d(input, self.output_size)
 
 
-class AdaptiveAvgPool2d(_AdaptiveAvgPool):
-    __doc__ = _AdaptiveAvgPool.__doc__
+class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
+    __doc__ = _AdaptiveAvgPoolNd.__doc__
 
     def forward(self, input):
         return F.adaptive_avg_pool2d(input, self.output_size)
 
 
-class AdaptiveAvgPool3d(_AdaptiveAvgPool):
-    __doc__ = _AdaptiveAvgPool.__doc__
+class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
+    __doc__ = _AdaptiveAvgPoolNd.__doc__
 
     def forward(self, input):
         return F.adaptive_avg_pool3d(input, self.output_size)
 
 
-class _AdaptiveMaxPool(Module):
+class _AdaptiveMaxPoolNd(Module):
     """Largest value over windows chosen so that the output has ``output_size``; None keeps a size.
 
     Args:
@@ -364,22 +363,22 @@ class _AdaptiveMaxPool(Module):
         return f"output_size={self.output_size}"
 
 
-class AdaptiveMaxPool1d(_AdaptiveMaxPool):
-    __doc__ = _AdaptiveMaxPool.__doc__
+class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
+    __doc__ = _AdaptiveMaxPoolNd.__doc__
 
     def forward(self, input):
         return F.adaptive_max_pool1d(input, self.output_size, self.return_indices)
 
 
-class AdaptiveMaxPool2d(_AdaptiveMaxPool):
-    __doc__ = _AdaptiveMaxPool.__doc__
+class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
+    __doc__ = _AdaptiveMaxPoolNd.__doc__
 
     def forward(self, input):
         return F.adaptive_max_pool2d(input, self.output_size, self.return_indices)
 
 
-class AdaptiveMaxPool3d(_AdaptiveMaxPool):
-    __doc__ = _AdaptiveMaxPool.__doc__
+class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
+    __doc__ = _AdaptiveMaxPoolNd.__doc__
 
     def forward(self, input):
         return F.adaptive_max_pool3d(input, self.output_size, self.return_indices)

@@ -1,16 +1,18 @@
-"""Recurrent layers, and their single steps."""
+"""Recurrent layers; their single steps, from `rnn_cells`, are found here too."""
 
 import math
 import numbers
 import warnings
 
 import tinygrad_ext as tg
+from tinygrad_ext.core.call.scripting import is_scripting
 from tinygrad_ext.ops.recurrent import run_layers
 
 from .. import init
 from ..module import Module
 from ..parameter import Parameter
 from ..utils.rnn import PackedSequence
+from .rnn_cells import GRUCell, LSTMCell, RNNCell, RNNCellBase
 
 __all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell", "RNNCellBase"]
 
@@ -44,7 +46,10 @@ class RNNBase(Module):
             raise ValueError(
                 "dropout should be a number in range [0, 1] representing the probability of an element being zeroed"
             )
-        for name, value in (("hidden_size", hidden_size), ("num_layers", num_layers)):
+        for name, value in (("bias", bias), ("batch_first", batch_first)):
+            if not isinstance(value, bool):
+                raise TypeError(f"{name} should be of type bool, got: {type(value).__name__}")
+        for name, value in (("input_size", input_size), ("hidden_size", hidden_size), ("num_layers", num_layers)):
             if not isinstance(value, int):
                 raise TypeError(f"{name} should be of type int, got: {type(value).__name__}")
             if value <= 0:
@@ -117,7 +122,13 @@ class RNNBase(Module):
     # ---- what comes in
 
     def check_input(self, input, batch_sizes=None):
-        """Raise RuntimeError where the input has another number of dimensions or features."""
+        """Raise RuntimeError for another number of dimensions or features, ValueError for another dtype."""
+        kind = self.weight_ih_l0.dtype
+        if input.dtype != kind and not is_scripting() and not tg.is_autocast_enabled("cpu"):
+            raise ValueError(
+                f"RNN input dtype ({input.dtype}) does not match weight dtype ({kind}). "
+                f"Convert input: input.to({kind}), or convert model: model.to({input.dtype})"
+            )
         wanted = 3 if batch_sizes is None else 2
         if input.dim() != wanted:
             raise RuntimeError(f"input must have {wanted} dimensions, got {input.dim()}")
@@ -296,103 +307,3 @@ class LSTM(RNNBase):
 
     def _given_back(self, last):
         return tuple(last)
-
-
-# ---- single steps ----------------------------------------------------------------------------------------------------
-
-
-class RNNCellBase(Module):
-    """What single steps share: weight_ih, weight_hh, bias_ih and bias_hh, uniform in ±1/sqrt(hidden_size)."""
-
-    def __init__(self, input_size, hidden_size, bias, num_chunks, device=None, dtype=None):
-        super().__init__()
-        self.input_size = input_size
-        self.hidden_size = hidden_size
-        self.bias = bias
-        rows = num_chunks * hidden_size
-        for name, shape in (("weight_ih", (rows, input_size)), ("weight_hh", (rows, hidden_size))):
-            setattr(self, name, Parameter(tg.empty(shape, device=device, dtype=dtype)))
-        for name in ("bias_ih", "bias_hh"):
-            self.register_parameter(name, Parameter(tg.empty(rows, device=device, dtype=dtype)) if bias else None)
-        self.reset_parameters()
-
-    def reset_parameters(self):
-        """Draw all weights anew."""
-        bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
-        for weight in self.parameters():
-            init.uniform_(weight, -bound, bound)
-
-    def extra_repr(self):
-        more = "" if self.bias is True else f", bias={self.bias}"
-        activation = getattr(self, "nonlinearity", "tanh")
-        return f"{self.input_size}, {self.hidden_size}{more}" + (
-            "" if activation == "tanh" else f", nonlinearity={activation}"
-        )
-
-    def _batch(self, input):
-        """The input (batch, input_size); one example is a batch of one."""
-        if input.dim() not in (1, 2):
-            raise ValueError(f"{type(self).__name__}: Expected input to be 1D or 2D, got {input.dim()}D instead")
-        return input if input.dim() == 2 else input.unsqueeze(0)
-
-    def _state(self, input, state, name):
-        """A state (batch, hidden_size) that goes with an input."""
-        if state.dim() not in (1, 2):
-            raise ValueError(f"{type(self).__name__}: Expected {name} to be 1D or 2D, got {state.dim()}D instead")
-        return state if input.dim() == 2 else state.unsqueeze(0)
-
-    def _zeros(self, x):
-        return tg.zeros(x.shape[0], self.hidden_size, dtype=x.dtype, device=x.device)
-
-
-class RNNCell(RNNCellBase):
-    """One step ``act(W_ih x + b_ih + W_hh h + b_hh)``; nonlinearity: "tanh" or "relu"."""
-
-    def __init__(self, input_size, hidden_size, bias=True, nonlinearity="tanh", device=None, dtype=None):
-        super().__init__(input_size, hidden_size, bias, 1, device, dtype)
-        self.nonlinearity = nonlinearity
-
-    def forward(self, input, hx: tg.Tensor | None = None):
-        """The next state (batch, hidden_size) of input (batch, input_size) and a state, zeros where it is None."""
-        if self.nonlinearity not in ("tanh", "relu"):
-            raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}: it may be tanh or relu")
-        x = self._batch(input)
-        state = self._zeros(x) if hx is None else self._state(input, hx, "hidden")
-        if self.nonlinearity == "tanh":
-            state = tg.rnn_tanh_cell(x, state, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
-        else:
-            state = tg.rnn_relu_cell(x, state, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
-        return state if input.dim() == 2 else state.squeeze(0)
-
-
-class LSTMCell(RNNCellBase):
-    """One step of long short-term memory."""
-
-    def __init__(self, input_size, hidden_size, bias=True, device=None, dtype=None):
-        super().__init__(input_size, hidden_size, bias, 4, device, dtype)
-
-    def forward(self, input, hx: tuple[tg.Tensor, tg.Tensor] | None = None):
-        """(output, cell), each (batch, hidden_size), of input (batch, input_size) and a pair, zeros where None."""
-        x = self._batch(input)
-        if hx is None:
-            state = [self._zeros(x), self._zeros(x)]
-        else:
-            state = [self._state(input, hx[0], "hx[0]"), self._state(input, hx[1], "hx[1]")]
-        hidden, cell = tg.lstm_cell(x, state, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
-        if input.dim() == 2:
-            return hidden, cell
-        return hidden.squeeze(0), cell.squeeze(0)
-
-
-class GRUCell(RNNCellBase):
-    """One step of a gated recurrent unit."""
-
-    def __init__(self, input_size, hidden_size, bias=True, device=None, dtype=None):
-        super().__init__(input_size, hidden_size, bias, 3, device, dtype)
-
-    def forward(self, input, hx: tg.Tensor | None = None):
-        """The next state (batch, hidden_size) of input (batch, input_size) and a state, zeros where it is None."""
-        x = self._batch(input)
-        state = self._zeros(x) if hx is None else self._state(input, hx, "hidden")
-        state = tg.gru_cell(x, state, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
-        return state if input.dim() == 2 else state.squeeze(0)
