@@ -18,3 +18,13 @@ def test_the_report_names_versions_and_the_machine(monkeypatch, capsys):
     collect_env.main()
     text = capsys.readouterr().out
     assert text.startswith(f"version: {tg.__version__}\n") and "  instruction set: " in text
+
+
+def test_runs_commands_as_libraries_ask_it_to():
+    assert collect_env.run("echo a; echo b >&2; exit 3") == (3, "a", "b")
+    assert collect_env.run(["no-such-command-here"]) == (127, "", "Command not found")
+    assert collect_env.run_and_read_all(collect_env.run, "echo a; echo b") == "a\nb"
+    assert collect_env.run_and_read_all(collect_env.run, "exit 1") is None
+    assert collect_env.run_and_return_first_line(collect_env.run, "echo a; echo b") == "a"
+    assert collect_env.run_and_parse_first_match(collect_env.run, "echo version 1.2", r"version (\S+)") == "1.2"
+    assert collect_env.run_and_parse_first_match(collect_env.run, "echo", "(a)") is None

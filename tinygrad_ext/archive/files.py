@@ -7,6 +7,7 @@ Any program that reads safetensors finds each tensor under its path in the objec
 import contextlib
 import json
 import os
+import sys
 
 from tinygrad_ext.archive import layout, safetensors_file
 from tinygrad_ext.archive.budget import MOST_OBJECTS, Budget
@@ -26,7 +27,9 @@ FORMAT = "tinygrad_ext 1"
 
 
 @boundary
-def save(obj, f, *, format="safetensors"):
+def save(
+    obj, f, pickle_module=None, pickle_protocol=None, _use_new_zipfile_serialization=True, *, format=None
+):  # fmt: skip
     """Write tensors, nested in dicts, lists and tuples together with plain values, to a file.
 
     Args:
@@ -35,6 +38,10 @@ def save(obj, f, *, format="safetensors"):
             once, and from where it is: saving takes no further memory.
         f: path, or a file open for binary writing. A file at the path is replaced only when all is on disk, and keeps
             its mode; a save that is killed leaves nothing.
+        format: "safetensors", the default; "torch" for files that PyTorch reads with weights_only=True; "object" for
+            objects of any class, which only `load` with weights_only=False reads. Under the alias that is what becomes
+            of an object that safetensors cannot hold, as in PyTorch.
+        pickle_module, pickle_protocol, _use_new_zipfile_serialization: accepted for PyTorch's sake.
 
     Raises TypeError that names the place of anything else (``state['a'][0]``).
 
@@ -48,10 +55,17 @@ def save(obj, f, *, format="safetensors"):
         from tinygrad_ext.archive import pytorch_writer  # lazy: brings pickle and zipfile
 
         return write_to(f, lambda file: pytorch_writer.write(file, obj))
-    if format != "safetensors":
-        raise ValueError(f"save(): format {format!r} is unknown: it is 'safetensors' or 'torch'")
+    if format == "object":
+        return _save_pickled(obj, f)
+    if format not in (None, "safetensors"):
+        raise ValueError(f"save(): format {format!r} is unknown: it is 'safetensors', 'torch' or 'object'")
     encoder = Encoder()
-    tree = encoder.encode(obj)
+    try:
+        tree = encoder.encode(obj)
+    except (TypeError, ValueError):
+        if format is None and pickles_the_rest():
+            return _save_pickled(obj, f)
+        raise
     parts, table, strides = layout.lay_out(encoder.tensors)
     meta = {"format": FORMAT, "object": json.dumps(tree), "tensors": json.dumps(table), "strides": json.dumps(strides)}
     brought = layout.brought(encoder.tensors)
@@ -60,6 +74,18 @@ def save(obj, f, *, format="safetensors"):
     if encoder.arrays:
         meta["arrays"] = json.dumps(layout.lay_out_arrays(encoder.arrays, parts))
     write_to(f, lambda file: safetensors_file.write(file, parts, meta))
+
+
+def pickles_the_rest():
+    """Whether `save` pickles what safetensors cannot hold: what runs under the alias expects that."""
+    alias = sys.modules.get("tinygrad_ext.as_torch")
+    return alias is not None and alias.installed()
+
+
+def _save_pickled(obj, f):
+    from tinygrad_ext.archive import pickled  # lazy: brings pickle and zipfile
+
+    write_to(f, lambda file: pickled.write(file, obj))
 
 
 # ---- load ----------------------------------------------------------------------------------------------------------
@@ -71,7 +97,9 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=True, mmap=No
 
     Args:
         f: path, or a file open for binary reading. map_location: "cpu" or "meta", or None: where the tensors were.
-        weights_only, pickle_module: accepted for PyTorch's sake; no file can make this function run code.
+        weights_only: False lets a file of PyTorch's or of ``save(format="object")`` import and call whatever it names:
+            for files from those who may run any code here. Without it no file can make this function run code.
+        pickle_module: accepted for PyTorch's sake.
         mmap: True leaves the numbers in the file at a path, which the system reads when they are used; a write stays in
             this process. Whoever cuts that file off meanwhile ends this process (SIGBUS) at the next use.
         max_objects: the most containers, numbers and texts that a file may hold.
@@ -81,6 +109,10 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=True, mmap=No
     """
     onto = target(map_location)
     with opened(f, mmap) as (source, name):
+        if weights_only is not None and not weights_only and _is_pytorchs(source):
+            from tinygrad_ext.archive import pickled  # lazy: brings pickle and zipfile
+
+            return pickled.read(source, onto, Budget(max_objects))
         return _load(source, name, onto, Budget(max_objects))
 
 
@@ -104,9 +136,19 @@ def opened(f, mmap=False):
             yield Source(file, bool(mmap)), os.fspath(f)
 
 
+def _is_pytorchs(source):
+    from tinygrad_ext.archive import pytorch  # lazy: as below
+
+    return _is_zip(source.bytes(0, min(9, source.size))) or pytorch.is_row(source)
+
+
+def _is_zip(head):
+    return head[:4] == b"PK\x03\x04" and head[8:9] != b"{"  # not the length before a safetensors header
+
+
 def _load(source, name, onto, budget):
     head = source.bytes(0, min(9, source.size))
-    if head[:4] == b"PK\x03\x04" and head[8:9] != b"{":  # not the length before a safetensors header
+    if _is_zip(head):
         from tinygrad_ext.archive import pytorch  # lazy: brings pickle and zipfile, which our own files do not need
 
         return pytorch.read(source, name, onto, budget)

@@ -2,7 +2,7 @@
 
 Such a file is a zip with a pickle, `data.pkl`, and the bytes of each storage; or a row of pickles with the storages
 behind them, as before PyTorch 1.6. The pickle may name only what stands in
-`_NAMES`, may call only what stands in `_CALLS`, and may set attributes of an OrderedDict alone: Python's own BUILD
+`NAMES`, may call only what stands in `_CALLS`, and may set attributes of an OrderedDict alone: Python's own BUILD
 would let it write into the classes and functions it names. Only the opcodes in `_OPCODES` are known, those of
 pickle's own writer. Each is charged to the budget, and so is what one opcode makes Python do a thousandfold: hashing
 a key that is built of shared tuples, copying a long text.
@@ -112,7 +112,7 @@ def _layout(name):
 
 
 _LAYOUTS = {f"torch.{word}": getattr(dtypes, word) for word in ["strided", "sparse_coo", "sparse_csr", "sparse_csc"]}
-_NAMES = {
+NAMES = {
     ("torch.serialization", "_get_layout"): _layout,
     ("collections", "OrderedDict"): _ordered_dict,
     ("collections", "Counter"): _counter,
@@ -165,7 +165,7 @@ class _Charged:
         return fn
 
 
-class _Unpickler(pickle._Unpickler):  # the one in Python: its opcodes can be replaced
+class Unpickler(pickle._Unpickler):  # the one in Python: its opcodes can be replaced
     own = {code: pickle._Unpickler.dispatch[code] for code in (getattr(pickle, n)[0] for n in _OPCODES.split())}
 
     def __init__(self, file, storage_of, budget):
@@ -175,12 +175,11 @@ class _Unpickler(pickle._Unpickler):  # the one in Python: its opcodes can be re
 
     def find_class(self, module, name):
         """The stand-in of a name; UnpicklingError for any that is not in the table."""
-        found = _NAMES.get((module, name))
+        found = NAMES.get((module, name))
         if found is None:
             raise pickle.UnpicklingError(
-                f"it names {module}.{name}, which is no part of a tensor: load it with "
-                f"PyTorch and save the "
-                "state_dict() alone"
+                f"it names {module}.{name}, which is no part of a tensor: load it with PyTorch and save the "
+                "state_dict() alone, or, if whoever wrote it may run any code here, with weights_only=False"
             )
         return found
 
@@ -259,13 +258,24 @@ class _Unpickler(pickle._Unpickler):  # the one in Python: its opcodes can be re
 def read(source, name, onto, budget):
     """The object in a PyTorch file. RuntimeError when it is damaged, or holds more than tensors."""
     try:
-        made = _read_row(source, budget) if is_row(source) else _read(Entries(source, budget), budget)
-        return settled(made, onto)
+        return settled(read_with(Unpickler, source, budget), onto)
     except Exception as e:  # a damaged pickle fails in any opcode and in any way
-        raise RuntimeError(f"load: {name} cannot be read as a PyTorch file: {e}") from None
+        kind = _Refused if isinstance(e, pickle.UnpicklingError) else RuntimeError
+        raise kind(f"load: {name} cannot be read as a PyTorch file: {e}") from None
 
 
-def _read(entries, budget):
+class _Refused(RuntimeError, pickle.UnpicklingError):
+    """What PyTorch raises, too."""
+
+
+def read_with(unpickler, source, budget):
+    """The object in a PyTorch file, by ``unpickler(file, storage of a key and a size in bytes, budget)``."""
+    if is_row(source):
+        return _read_row(source, budget, unpickler)
+    return _read(Entries(source, budget), budget, unpickler)
+
+
+def _read(entries, budget, unpickler):
     names = entries.names()
     folders = [n[: -len("/data.pkl")] for n in names if n.count("/") == 1 and n.endswith("/data.pkl")]
     if len(folders) != 1:
@@ -277,7 +287,7 @@ def _read(entries, budget):
     if f"{folder}/byteorder" in names and entries.bytes(f"{folder}/byteorder") != b"little":
         raise ValueError("its numbers are big-endian")
     pickled = io.BytesIO(entries.bytes(f"{folder}/data.pkl"))
-    return _Unpickler(pickled, lambda key, _: entries.storage(f"{folder}/data/{key}"), budget).load()
+    return unpickler(pickled, lambda key, _: entries.storage(f"{folder}/data/{key}"), budget).load()
 
 
 # ---- the format before PyTorch 1.6: pickles in a row, and the storages behind them ---------------------------------
@@ -291,7 +301,7 @@ def is_row(source):
     return source.bytes(0, min(len(_FIRST), source.size)) == _FIRST
 
 
-def _read_row(source, budget):
+def _read_row(source, budget, unpickler):
     file, sizes, storages, left = source.entries(), {}, {}, source.size
 
     def storage_of(key, nbytes):
@@ -303,7 +313,7 @@ def _read_row(source, budget):
         return storages[key]
 
     def loaded():
-        return _Unpickler(file, storage_of, budget).load()
+        return unpickler(file, storage_of, budget).load()
 
     if loaded() != _MAGIC or loaded() != _PROTOCOL:
         raise ValueError(f"its protocol is not {_PROTOCOL}")

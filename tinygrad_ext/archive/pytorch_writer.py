@@ -54,10 +54,12 @@ class _StorageOf:
         self.t, self.dtype_name = t, dtype_name
 
 
-class _Pickler(pickle._Pickler):
+class Pickler(pickle._Pickler):
+    """Writes tensors by names of PyTorch's, and the rest as Python does."""
+
     dispatch = dict(pickle._Pickler.dispatch)
 
-    def __init__(self, file, tensors):
+    def __init__(self, file, tensors=()):
         super().__init__(file, 2)
         self.storages, self._dtypes = {}, {}
         for _, t in tensors:
@@ -80,6 +82,10 @@ class _Pickler(pickle._Pickler):
         kind = _NAMES[f"{_TITLES[obj.dtype_name]}Storage"]
         return "storage", kind, key, "cpu", nbytes // by_name[obj.dtype_name].itemsize
 
+    def shares_no_storage(self, t):
+        """Whether all tensors over a storage have one dtype."""
+        return len(self._dtypes[id(_core.storage_of(t))]) == 1
+
     def _name(self, obj):
         self.write(obj.line)
 
@@ -93,7 +99,7 @@ class _Pickler(pickle._Pickler):
         else:
             geometry = t.storage_offset(), tuple(t.shape), t.stride(), t.requires_grad, OrderedDict()
             name = t.dtype.name
-            if name in _TITLES and len(self._dtypes[id(_core.storage_of(t))]) == 1:
+            if name in _TITLES and self.shares_no_storage(t):
                 self.save_reduce(_NAMES["_rebuild_tensor_v2"], (_StorageOf(t, name), *geometry), obj=t)
             else:
                 self.save_reduce(_NAMES["_rebuild_tensor_v3"], (_StorageOf(t, None), *geometry, t.dtype), obj=t)
@@ -152,13 +158,18 @@ def write(file, obj):
             f"save: {place(encoder.arrays[0][0])} is a numpy.ndarray, which PyTorch reads with weights_only=False "
             "only: save from_numpy(array)"
         )
+    write_zip(file, obj, Pickler, encoder.tensors)
+
+
+def write_zip(file, obj, pickler, *given):
+    """The pickle of an object by a pickler, and behind it the storages that it met."""
     pickled = io.BytesIO()
-    pickler = _Pickler(pickled, encoder.tensors)
-    pickler.dump(obj)
+    writer = pickler(pickled, *given)
+    writer.dump(obj)
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         write_entry(archive, f"{FOLDER}/data.pkl", pickled.getvalue())
         write_entry(archive, f"{FOLDER}/byteorder", b"little")
-        for key, held in pickler.storages.values():
+        for key, held in writer.storages.values():
             write_entry(archive, f"{FOLDER}/data/{key}", lambda entry, held=held: _write_storage(entry, held))
         write_entry(archive, f"{FOLDER}/version", b"3\n")
 

@@ -9,7 +9,7 @@ import sys
 
 import tinygrad_ext
 from tinygrad_ext.as_torch import absent_names, absent_ops
-from tinygrad_ext.as_torch.finder import NAME, OURS, AliasFinder, MissingFinder, drop, loaded, mirror
+from tinygrad_ext.as_torch.finder import BESIDE, NAME, OURS, AliasFinder, MissingFinder, drop, loaded, mirror
 from tinygrad_ext.as_torch.version import Version
 from tinygrad_ext.core.call.type_names import name_types
 
@@ -60,7 +60,7 @@ def install(*, replace=False):
             "tinygrad_ext's. Call install() before the first import of torch, run the program with "
             "python -m tinygrad_ext.as_torch, or set it aside with install(replace=True)."
         )
-    _set_aside.update(drop(NAME))
+    _set_aside.update({**drop(NAME), **drop(BESIDE)})
     _finders = (AliasFinder(), MissingFinder())
     sys.meta_path.insert(0, _finders[0])
     sys.meta_path.append(_finders[1])
@@ -82,6 +82,7 @@ def uninstall():
     absent_names.empty()
     _undo.pop()()
     _take_stand_ins_off(drop(NAME))
+    drop(BESIDE)
     _name(OURS)
     tinygrad_ext.__version__ = _own_version
     sys.modules.update(_set_aside)

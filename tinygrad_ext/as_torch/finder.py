@@ -17,6 +17,7 @@ from tinygrad_ext.errors import torch_names
 
 OURS = "tinygrad_ext"
 NAME = "torch"
+BESIDE = "functorch"  # a package of its own that PyTorch's wheel brings, which would ask PyTorch's insides
 PAGE = "docs/differences.md"
 
 
@@ -59,6 +60,8 @@ class AliasFinder:
 
     def find_spec(self, name, path=None, target=None):
         """The spec of a module of ours under its alias, or None."""
+        if _renamed(name, BESIDE, BESIDE):
+            return _beside(name)
         own = _renamed(name, NAME, OURS)
         if not own:
             return None
@@ -76,6 +79,14 @@ class AliasFinder:
             spec.submodule_search_locations is not None or place in places.PACKAGES or place in absent_names.packages()
         )
         return ModuleSpec(name, _AliasLoader(own, place), origin=spec.origin, is_package=package)
+
+
+def _beside(name):
+    """The spec of what stands for functorch or one of its modules."""
+    own = f"{OURS}.as_torch.stand_ins.{name.replace('.', '_')}"
+    if not importlib.util.find_spec(own):
+        return None
+    return ModuleSpec(name, _AliasLoader(own, name), is_package=name == BESIDE)
 
 
 class _AliasLoader:

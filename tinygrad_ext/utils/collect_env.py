@@ -2,6 +2,7 @@
 
 import os
 import platform
+import re
 import subprocess
 import sys
 from importlib import metadata
@@ -10,7 +11,17 @@ from typing import NamedTuple
 import tinygrad_ext
 from tinygrad_ext.core.call.boundary import boundary
 
-__all__ = ["SystemEnv", "get_env_info", "get_pretty_env_info", "main", "pretty_str"]
+__all__ = [
+    "SystemEnv",
+    "get_env_info",
+    "get_pretty_env_info",
+    "main",
+    "pretty_str",
+    "run",
+    "run_and_parse_first_match",
+    "run_and_read_all",
+    "run_and_return_first_line",
+]
 
 
 class SystemEnv(NamedTuple):
@@ -56,6 +67,42 @@ def _system():
         return platform.freedesktop_os_release()["PRETTY_NAME"]
     except (OSError, KeyError):
         return f"{platform.system()} {platform.release()}"
+
+
+@boundary
+def run(command):
+    """(exit code, output, errors) of a command, a list of words or a line for the shell; 127 where there is none.
+
+    >>> from tinygrad_ext.utils import collect_env
+    >>> collect_env.run(["echo", "hello"])
+    (0, 'hello', '')
+    """
+    try:
+        done = subprocess.run(command, capture_output=True, shell=isinstance(command, str), errors="replace")
+    except FileNotFoundError:
+        return 127, "", "Command not found"
+    return done.returncode, done.stdout.strip(), done.stderr.strip()
+
+
+@boundary
+def run_and_read_all(run_lambda, command):
+    """What a command prints, None where it fails; run_lambda runs it as `run` does."""
+    code, out, _ = run_lambda(command)
+    return out if code == 0 else None
+
+
+@boundary
+def run_and_parse_first_match(run_lambda, command, regex):
+    """The first group of a regular expression in what a command prints, None where there is none."""
+    found = re.search(regex, run_and_read_all(run_lambda, command) or "")
+    return found and found.group(1)
+
+
+@boundary
+def run_and_return_first_line(run_lambda, command):
+    """The first line that a command prints, None where it fails."""
+    out = run_and_read_all(run_lambda, command)
+    return out if out is None else out.split("\n")[0]
 
 
 def _first_line(command):

@@ -1,0 +1,57 @@
+"""`functorch`, which PyTorch's wheel brings beside torch, means the transforms here while the alias is on."""
+
+import importlib.util
+import sys
+
+import pytest
+
+
+def test_transforms_stand_under_their_older_names(as_torch):
+    import functorch
+    import torch
+    from functorch import combine_state_for_ensemble, grad, make_functional, make_functional_with_buffers, vmap
+
+    assert functorch.vmap is vmap is torch.func.vmap and grad is torch.func.grad
+    model = torch.nn.Linear(2, 3)
+    f, params = make_functional(model)
+    x = torch.ones(4, 2)
+    assert torch.equal(f(params, x), model(x)) and not list(f.parameters())
+    assert grad(lambda p: f(p, x).sum())(params)[0].tolist() == [[4, 4]] * 3
+    assert not any(p.requires_grad for p in make_functional(model, disable_autograd_tracking=True)[1])
+    models = [torch.nn.BatchNorm1d(2).eval() for _ in range(3)]
+    with pytest.raises(RuntimeError, match="make_functional_with_buffers"):
+        make_functional(models[0])
+    _, params, buffers = make_functional_with_buffers(models[0])
+    assert len(params) == 2 and len(buffers) == 3
+    f, params, buffers = combine_state_for_ensemble(models)
+    assert vmap(f, (0, 0, None))(params, buffers, x).shape == (3, 4, 2)
+    with pytest.raises(RuntimeError, match="same class"):
+        combine_state_for_ensemble([model, models[0]])
+
+
+def test_its_modules_are_imported_and_fail_at_use(as_torch):
+    import functorch.compile
+    from functorch import dim
+    from functorch.experimental import functionalize
+
+    assert callable(functionalize)
+    for use in (lambda: dim.dims(2), lambda: functorch.compile.aot_function(1, 2), lambda: functorch.make_fx(1, 2)):
+        with pytest.raises(NotImplementedError):
+            use()
+    with pytest.raises(ModuleNotFoundError, match="no_such"):
+        import functorch.no_such
+
+
+def test_the_real_one_comes_back(as_torch):
+    import functorch
+
+    from tinygrad_ext import as_torch as alias
+
+    assert functorch.__spec__.origin.endswith("stand_ins/functorch.py")
+    alias.uninstall()
+    try:
+        assert "functorch" not in sys.modules
+        spec = importlib.util.find_spec("functorch")
+        assert spec is None or "stand_ins" not in spec.origin
+    finally:
+        alias.install(replace=True)

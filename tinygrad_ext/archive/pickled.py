@@ -1,0 +1,75 @@
+"""Objects of any class, pickled as PyTorch's save does: a zip of `pytorch_writer.py` whose pickle may name anything.
+
+Reading one imports and calls what it names, so `load` does it for ``weights_only=False`` alone. Names of PyTorch's
+modules mean ours, so that a whole model that PyTorch saved comes back as one of ours, where its class keeps the same
+attributes.
+"""
+
+import importlib
+import pickle
+
+from tinygrad_ext.archive.moving import settled
+from tinygrad_ext.archive.pytorch import NAMES, Unpickler, read_with
+from tinygrad_ext.archive.pytorch_writer import Pickler, write_zip
+from tinygrad_ext.core.data.tensor import Parameter, Tensor
+
+OURS = "tinygrad_ext"
+
+
+class _Pickler(Pickler):
+    """Takes whatever Python's pickle takes. Tensors name their own dtype, whoever shares their storage."""
+
+    dispatch = {**Pickler.dispatch, int: pickle._Pickler.dispatch[int], bytes: pickle._Pickler.dispatch[bytes]}
+
+    def save(self, obj, save_persistent_id=True):
+        """As Python's; numbers of NumPy stay what they are."""
+        pickle._Pickler.save(self, obj, save_persistent_id)
+
+    def shares_no_storage(self, t):
+        """Nobody has counted what is to be saved."""
+        return False
+
+
+def write(file, obj):
+    """Write any object to a file open for binary writing. What pickle raises for what it does not take."""
+    write_zip(file, obj, _Pickler)
+
+
+class _Reader(pickle.Unpickler):
+    def __init__(self, file, storage_of, budget):
+        super().__init__(file)
+        self._storage_of, self._storages = storage_of, {}
+
+    def persistent_load(self, reference):
+        """The storage, or the class, before which older files put its source, that a reference means."""
+        return reference[1] if reference[0] == "module" else Unpickler.persistent_load(self, reference)
+
+    def find_class(self, module, name):
+        """What the file names: PyTorch's names are ours, and all others are imported."""
+        root, _, below = module.partition(".")
+        if root != "torch":
+            return super().find_class(module, name)
+        if (module, name) == ("torch._tensor", "_rebuild_from_type_v2"):
+            return _from_type
+        found = NAMES.get((module, name))
+        if found is not None and not isinstance(found, str):
+            return found
+        if not below:
+            return getattr(importlib.import_module(OURS), name)
+        return super().find_class(f"{OURS}.{below}", name)
+
+
+def _from_type(rebuild, kind, args, state):
+    """A tensor of a subclass, or with attributes of its own."""
+    made = rebuild(*args)
+    if kind not in (Tensor, Parameter):
+        made = made.as_subclass(kind)
+    for name, value in (state if isinstance(state, dict) else {}).items():
+        setattr(made, name, value)
+    return made
+
+
+def read(source, onto, budget):
+    """The object in a PyTorch file, made by whatever the file names."""
+    made = read_with(_Reader, source, budget)
+    return settled(made, onto) if onto is not None and onto.type == "meta" else made

@@ -1,0 +1,93 @@
+"""functorch, the package that PyTorch's wheel brings beside torch: function transforms under their older names."""
+
+import copy
+import importlib
+
+import tinygrad_ext as tg
+from tinygrad_ext.func import (  # noqa: F401 - libraries import them from here
+    functional_call,
+    functionalize,
+    grad,
+    grad_and_value,
+    hessian,
+    jacfwd,
+    jacrev,
+    jvp,
+    vjp,
+    vmap,
+)
+
+from . import absent
+
+__version__ = "2.13.0"
+__path__ = []  # `functorch.dim` and its like are asked of the finder
+
+_PARTS = ("compile", "dim", "experimental")
+
+
+def __getattr__(name):
+    if name in _PARTS:
+        return importlib.import_module(f"functorch.{name}")
+    raise AttributeError(f"module 'functorch' has no attribute '{name}'")
+
+
+make_fx = absent.function("fx.experimental.proxy_tensor.make_fx", "there are no traces of dispatched ops; use fx.trace")
+
+
+class FunctionalModuleWithBuffers(tg.nn.Module):
+    """A module without state: ``f(parameters, buffers, *args)``."""
+
+    def __init__(self, model, no_gradients):
+        super().__init__()
+        own = copy.deepcopy(model)
+        self.param_names = [name for name, _ in own.named_parameters()]
+        self.buffer_names = [name for name, _ in own.named_buffers()]
+        for param in own.parameters() if no_gradients else ():
+            param.requires_grad_(False)
+        self.__dict__["stateless_model"] = own  # no part of this one, which has no parameters
+
+    def _call(self, params, buffers, args, kwargs):
+        state = dict(zip((*self.param_names, *self.buffer_names), (*params, *buffers), strict=True))
+        return functional_call(self.stateless_model, state, args, kwargs)
+
+    def _state(self, model, no_gradients):
+        params = tuple(model.parameters())
+        if no_gradients:
+            params = tuple(p.detach() for p in params)
+        return params, tuple(model.buffers())
+
+    def forward(self, params, buffers, *args, **kwargs):
+        return self._call(params, buffers, args, kwargs)
+
+
+class FunctionalModule(FunctionalModuleWithBuffers):
+    """A module without parameters: ``f(parameters, *args)``."""
+
+    def forward(self, params, *args, **kwargs):
+        return self._call(params, tuple(self.stateless_model.buffers()), args, kwargs)
+
+
+def make_functional(model, disable_autograd_tracking=False):
+    """(function of parameters and arguments, tuple of the module's parameters)."""
+    if any(True for _ in model.buffers()):
+        raise RuntimeError(
+            "make_functional(model): `model` has buffers. Please use make_functional_with_buffers(model) instead."
+        )
+    made = FunctionalModule(model, disable_autograd_tracking)
+    return made, made._state(model, disable_autograd_tracking)[0]
+
+
+def make_functional_with_buffers(model, disable_autograd_tracking=False):
+    """(function of parameters, buffers and arguments, tuple of parameters, tuple of buffers)."""
+    made = FunctionalModuleWithBuffers(model, disable_autograd_tracking)
+    return made, *made._state(model, disable_autograd_tracking)
+
+
+def combine_state_for_ensemble(models):
+    """(function of one of the models, their parameters stacked, their buffers stacked)."""
+    if not models:
+        raise RuntimeError("combine_state_for_ensemble: Expected at least one model, got 0.")
+    if len({type(m) for m in models}) > 1:
+        raise RuntimeError("combine_state_for_ensemble: Expected all models to be of the same class.")
+    made, params, buffers = zip(*(make_functional_with_buffers(m) for m in models))
+    return made[0], *(tuple(tg.stack(same) for same in zip(*state)) for state in (params, buffers))
