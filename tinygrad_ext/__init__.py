@@ -112,6 +112,7 @@ _LAZY_NAMES = {
     "reset_peak_memory_stats": "config",
     "empty_cache": "config",
     "autocast": "amp",
+    "GradScaler": "amp",
     **dict.fromkeys(
         (
             "autocast_decrement_nesting",

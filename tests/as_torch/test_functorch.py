@@ -55,3 +55,10 @@ def test_the_real_one_comes_back(as_torch):
         assert spec is None or "stand_ins" not in spec.origin
     finally:
         alias.install(replace=True)
+
+
+def test_places_that_libraries_import_at_the_top(as_torch):
+    import torch
+    import torch.utils.tensorboard.writer as writer
+
+    assert torch.GradScaler is torch.amp.GradScaler and writer.__name__.endswith("tensorboard")

@@ -28,3 +28,12 @@ def test_runs_commands_as_libraries_ask_it_to():
     assert collect_env.run_and_return_first_line(collect_env.run, "echo a; echo b") == "a"
     assert collect_env.run_and_parse_first_match(collect_env.run, "echo version 1.2", r"version (\S+)") == "1.2"
     assert collect_env.run_and_parse_first_match(collect_env.run, "echo", "(a)") is None
+
+
+def test_tells_the_parts_of_the_report():
+    run = collect_env.run
+    report = collect_env.get_env_info()
+    assert collect_env.get_cpu_info(run) == report.cpu_info and collect_env.get_os(run) == report.os
+    assert collect_env.get_libc_version() == report.libc_version and collect_env.get_platform() in ("linux", "darwin")
+    assert collect_env.get_gcc_version(lambda command: (1, "", "")) is None
+    assert collect_env.get_pip_packages(run, ["numpy"]) == ("pip", f"numpy=={np.__version__}")

@@ -18,6 +18,7 @@ _FILES = {
     },
     "nn.modules": {"pixelshuffle": "channelshuffle", "pairs": "distance"},
     "autograd": {"modes": "grad_mode"},
+    "utils": {"tensorboard": "tensorboard.writer"},
 }
 # place in PyTorch -> the module here, both without the package's name in front
 MOVED = {

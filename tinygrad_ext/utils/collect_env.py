@@ -13,7 +13,13 @@ from tinygrad_ext.core.call.boundary import boundary
 
 __all__ = [
     "SystemEnv",
+    "get_cpu_info",
     "get_env_info",
+    "get_gcc_version",
+    "get_libc_version",
+    "get_os",
+    "get_pip_packages",
+    "get_platform",
     "get_pretty_env_info",
     "main",
     "pretty_str",
@@ -103,6 +109,43 @@ def run_and_return_first_line(run_lambda, command):
     """The first line that a command prints, None where it fails."""
     out = run_and_read_all(run_lambda, command)
     return out if out is None else out.split("\n")[0]
+
+
+@boundary
+def get_cpu_info(run_lambda):
+    """The processor, as the report tells it."""
+    return _processor()
+
+
+@boundary
+def get_os(run_lambda):
+    """The system, as the report tells it."""
+    return _system()
+
+
+@boundary
+def get_platform():
+    """The word that Python has for the system, such as linux."""
+    return sys.platform
+
+
+@boundary
+def get_libc_version():
+    """The C library and its version."""
+    return "-".join(platform.libc_ver()) or "unknown"
+
+
+@boundary
+def get_gcc_version(run_lambda):
+    """The first line that the C compiler says of itself, None where there is none."""
+    return run_and_return_first_line(run_lambda, [*os.environ.get("CC", "cc").split(), "--version"])
+
+
+@boundary
+def get_pip_packages(run_lambda, patterns=None):
+    """("pip", lines "name==version") of what matters here, or of those that one of the patterns stands in."""
+    found = _packages()
+    return "pip", "\n".join(x for x in found if patterns is None or any(p in x for p in patterns))
 
 
 def _first_line(command):
