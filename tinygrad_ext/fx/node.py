@@ -5,6 +5,7 @@ A node's place is between two others of a ring that begins and ends at the graph
 
 import builtins
 import operator
+import typing
 
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.overrides import is_tensor_method_or_property, path_of
@@ -278,3 +279,6 @@ def told(a):
     if isinstance(a, dict):
         return f"{{{', '.join(f'{key}: {told(value)}' for key, value in a.items())}}}"
     return f"%{a}" if isinstance(a, Node) else str(a)
+
+
+Argument = typing.Any  # what a Node takes: Nodes, numbers, texts, and tuples, lists, dicts and slices of them

@@ -1,5 +1,6 @@
 """`LoadedModule`: a program from an archive as a module, whose state stands where the program has it."""
 
+import io
 from collections import ChainMap
 from collections.abc import MutableMapping
 from types import SimpleNamespace
@@ -128,6 +129,19 @@ class LoadedPart(ScriptModule):
 
     def extra_repr(self):
         return f"original_name={self._name}"
+
+    def __deepcopy__(self, memo):
+        """A program of its own, by way of its file."""
+        from tinygrad_ext import jit  # lazy: saving stands above
+
+        memo[id(self)] = made = jit.load(io.BytesIO(self.save_to_buffer()))
+        return made
+
+    def __copy__(self):
+        """Another module of the same tensors."""
+        made = type(self).__new__(type(self))
+        made.__dict__.update(self.__dict__)
+        return made
 
     def __reduce__(self):
         raise TypeError("what jit.load gave is not pickled: save it with jit.save")

@@ -113,7 +113,7 @@ def test_refusals_of_whole_functions(text, words):
         ("%s %s", "'a'", "Too few arguments for format string"),
         ("%s", "('a', 'b')", "Too many arguments for format string"),
         ("%", "'a'", "Incomplete format specifier"),
-        ("%d", "'a'", "requires a number for formatting, but got str"),
+        ("%d", "'a'", "%d requires a number for formatting, but got String"),
     ],
 )
 def test_what_a_format_lacks(text, values, words):

@@ -5,12 +5,33 @@ import operator
 
 from .table import primitive
 
+
+def _slice(items, start, stop, step):
+    if step == 0:
+        raise ValueError("slice step cannot be zero: a slice should have non-zero step")
+    return items[start:stop:step]
+
+
+def _sort(items, reverse):
+    try:
+        items.sort(reverse=reverse)
+    except TypeError as error:
+        raise TypeError(f"Only values of same type can be compared: {error}") from None
+
+
+def _index(items, item):
+    try:
+        return items.index(item)
+    except ValueError:
+        raise ValueError(f"'{item}' is not in list") from None
+
+
 primitive("list", "...", None, lambda *items: list(items))
 primitive("tuple", "...", None, lambda *items: tuple(items))
 primitive("dict", "...", None, lambda *items: dict(zip(items[::2], items[1::2])))
 primitive("unpack", "Any", None, lambda items: tuple(items))
 primitive("getitem", "Any Any", None, operator.getitem)
-primitive("slice", "Any Any Any Any", None, lambda items, start, stop, step: items[start:stop:step])
+primitive("slice", "Any Any Any Any", None, _slice)
 primitive("len", "Any", "int", len)
 primitive("contains", "Any Any", "bool", operator.contains)
 primitive("concat", "Any Any", None, operator.add)
@@ -64,8 +85,8 @@ primitive("list.pop", "Any int", None, list.pop, effect=True)
 primitive("list.remove", "Any Any", "", list.remove, effect=True)
 primitive("list.clear", "Any", "", list.clear, effect=True)
 primitive("list.reverse", "Any", "", list.reverse, effect=True)
-primitive("list.sort", "Any bool", "", lambda items, reverse: items.sort(reverse=reverse), effect=True)
-primitive("list.index", "Any Any", "int", list.index)
+primitive("list.sort", "Any bool", "", _sort, effect=True)
+primitive("list.index", "Any Any", "int", _index)
 primitive("list.count", "Any Any", "int", list.count)
 primitive("list.copy", "Any", None, list.copy)
 primitive("dict.keys", "Any", None, lambda d: list(d.keys()))

@@ -6,7 +6,15 @@ from tinygrad_ext.core.data import dtype as dtypes
 from .table import primitive
 
 _BOOL = dtypes.by_name["bool"]
-primitive("size", "Tensor int", "int", lambda t, dim: int(t.shape[dim]))
+
+
+def _size(t, dim):
+    if not t.shape:
+        raise IndexError(f"size {dim} of a 0-d tensor, which has no dimensions")
+    return int(t.shape[dim])
+
+
+primitive("size", "Tensor int", "int", _size)
 primitive("shape", "Tensor", "List[int]", lambda t: [int(n) for n in t.shape])
 primitive("rank", "Tensor", "int", lambda t: t.dim())
 primitive("numel", "Tensor", "int", lambda t: t.numel())

@@ -1,5 +1,6 @@
 """Strings. The methods of str stand here under their own names: `prim::str.upper`."""
 
+import re
 import string
 import warnings
 
@@ -59,15 +60,25 @@ _WORDS = {
 }
 
 
+_SPECIFIER = re.compile(r"%[^a-zA-Z%]*([a-zA-Z%])")
+
+
+def _misfit(text, values):
+    """Which specifier of a text got a text in the place of a number."""
+    kinds = [k for k in _SPECIFIER.findall(text) if k != "%"]
+    for kind, value in zip(kinds, values):
+        if type(value) is str and kind not in "sra" and not (kind == "c" and len(value) == 1):
+            return f"%{kind} requires {'an int or char' if kind == 'c' else 'a number'} for formatting, but got String"
+    return ""
+
+
 def _percent(text, *values):
     """`text % values`. What Python refuses is told in TorchScript's words too."""
     try:
         return text % values
     except (TypeError, ValueError) as error:
         said = str(error)
-        words = next((more for part, more in _WORDS.items() if part in said), "") or (
-            f"a specifier requires a number for formatting, but got {type(values[0]).__name__}" if values else ""
-        )
+        words = next((more for part, more in _WORDS.items() if part in said), "") or _misfit(text, values)
         raise type(error)(f"{words}: {said}" if words else said) from None
 
 
@@ -79,4 +90,16 @@ primitive("hex", "int", "str", hex)
 primitive("oct", "int", "str", oct)
 primitive("bin", "int", "str", bin)
 primitive("print", "...", "", print, effect="order")
-primitive("warn", "str", "", lambda text: warnings.warn(text, stacklevel=2), effect="order")
+_warned = {}  # file -> the warnings that were shown of it, as Python keeps them for a module
+
+
+def _warn(text, where=""):
+    """A warning of the program's line, "file.py:12 in f", where that is known."""
+    file, _, line = where.partition(" in ")[0].rpartition(":")
+    if not line.isdigit():
+        warnings.warn(text, stacklevel=2)
+        return
+    warnings.warn_explicit(text, UserWarning, file, int(line), registry=_warned.setdefault(file, {}))
+
+
+primitive("warn", "str ...", "", _warn, effect="order")

@@ -12,6 +12,7 @@ from tinygrad_ext.graph.types import BOOL, FLOAT, STR, TENSOR, Type, accepts
 from .compiler import Compiler, Frame, hook
 from .errors import AnnotationError, FrontendError
 from .expressions import kind
+from .fields import fields_given, named_tuple
 from .functions import FunctionValue, lookup_of
 from .interfaces import interface_of
 from .iteration import Iteration
@@ -82,7 +83,7 @@ class ClassValue(Static):
         if issubclass(cls, enum.Enum):
             return _member_of(c, cls, args)
         if is_named_tuple(cls):
-            return _named_tuple(c, cls, args, kwargs)
+            return named_tuple(c, cls, args, kwargs)
         if issubclass(cls, BaseException):
             c.fault("an exception cannot be used as a value: it is made where it is raised, raise ValueError('...')")
         return _object(c, cls, args, kwargs)
@@ -103,39 +104,13 @@ def _member_of(c, cls, args):
         return c.fault(str(error))
 
 
-def _named_tuple(c, cls, args, kwargs):
-    values = _fields(c, cls, args, kwargs)
-    return c.emit("prim::named_tuple", (word_of(cls), " ".join(cls._fields), *values), Type(word_of(cls)))
-
-
-def _fields(c, cls, args, kwargs):
-    """Values of the fields of a named tuple or dataclass, from the arguments of a call."""
-    fields = fields_of(cls)
-    if len(args) > len(fields):
-        c.fault(f"{cls.__name__}() takes {len(fields)} arguments, got {len(args)}")
-    given = dict(zip((f[0] for f in fields), args))
-    for name, operand in kwargs.items():
-        if name in given or name not in {f[0] for f in fields}:
-            c.fault(f"{cls.__name__}() takes no argument '{name}', or it is given twice")
-        given[name] = operand
-    values = []
-    for name, type, default in fields:
-        if name not in given:
-            if default is inspect.Parameter.empty:
-                c.fault(f"{cls.__name__}() is missing value for argument '{name}'")
-            made = default() if callable(default) and not isinstance(default, enum.Enum) else default
-            given[name] = c.default(made, name)
-        values.append(c.value(given[name], type, f"argument '{name}'"))
-    return values
-
-
 def _object(c, cls, args, kwargs):
     made = c.emit("prim::new", (word_of(cls),), Type(word_of(cls)))
     attributes_of(c, cls)
     init = inspect.getattr_static(cls, "__init__", None)
     if dataclasses.is_dataclass(cls) and not hasattr(init, "__wrapped__") and not has_source(init):
         extra = []
-        for (name, _, _), value in zip(fields_of(cls), _fields(c, cls, args, kwargs)):
+        for (name, _, _), value in zip(fields_of(cls), fields_given(c, cls, args, kwargs)):
             if is_kept(cls, name):
                 c.effect("prim::setattr", made, name, value)
             else:
@@ -204,6 +179,14 @@ def misfit(value, type):
                 f"{given!r:.100} of type {given.__class__.__name__}"
             )
     return ""
+
+
+def missing(value, type):
+    """The first attribute of a class that something which is given for its object has not; else ""."""
+    cls = class_of(type.word)
+    names = _attributes.get(cls, {}) if cls is not None else {}
+    lacks = next((name for name in names if not hasattr(value, name)), None)
+    return "" if lacks is None else f"\n{type} is not what came: missing attribute {lacks}"
 
 
 def _learn(cls, found):

@@ -101,8 +101,10 @@ class Compiler:
             source = caller.source
         node = node if node is not None else self.nodes[-1] if self.nodes else None
         text = message(what, source, node, instead)
+        name = source.name if source is not None else ""
         for caller, at in reversed(calls):
-            text += f"\ncalled here:\n{caller.source.mark(at)}"
+            text += f"\n{name} failed to compile, called here:\n{caller.source.mark(at)}"
+            name = caller.source.name
         raise kind(text)
 
     @contextlib.contextmanager

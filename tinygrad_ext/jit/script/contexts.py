@@ -46,13 +46,26 @@ def context(c, manager):
     if not isinstance(manager, Static):
         cls = class_of(type_of(manager).word)
         if cls is None or not (hasattr(cls, "__enter__") and hasattr(cls, "__exit__")):
-            c.fault(f"a value of type {type_of(manager)} does not define __enter__ and __exit__ methods")
+            c.fault(
+                f"a value of type {type_of(manager)} does not define __enter__ and __exit__ methods: the expression of "
+                "a with must return an object that has them"
+            )
         made = c.object_attribute(manager, "__enter__"), c.object_attribute(manager, "__exit__")
         if made[0].python.__code__.co_argcount != 1:
             c.fault("__enter__ must have only one argument and one return value")
-        count = len(made[1].python.__code__.co_varnames[: made[1].python.__code__.co_argcount]) - 1
-        return lambda: made[0].call(c, [], {}), lambda: made[1].call(c, [None] * count, {})
+        _check_exit(c, made[1].python)
+        return lambda: made[0].call(c, [], {}), lambda: made[1].call(c, [None] * 3, {})
     return c.fault(f"{manager.told()} cannot stand in a with; no_grad(), record_function(...) and objects can")
+
+
+def _check_exit(c, function):
+    names = function.__code__.co_varnames[: function.__code__.co_argcount]
+    if len(names) != 4:
+        c.fault(f"__exit__ must have four arguments: self and three that tell what was raised, not {len(names)}")
+    hints = function.__annotations__
+    for i, name in enumerate(names[1:], 1):
+        if hints.get(name) in (int, float, bool, str, tg.Tensor):
+            c.fault(f"argument {i} of __exit__ must have Any type: it is None where nothing was raised")
 
 
 def _mode(c, manager):

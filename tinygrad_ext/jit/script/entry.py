@@ -30,6 +30,7 @@ from . import (  # each file adds its handlers to the compiler's tables
     modules,
     operators,
     ops,
+    outside,
     package,
     questions,
     statements,
@@ -43,7 +44,7 @@ from .types import not_a_member, type_of_python
 
 HANDLERS = (
     builtins, calls, captured, classes, comprehensions, conditions, containers, contexts, expressions, forked, hints,
-    items, iteration, loops, modules, operators, ops, package, questions, statements, traced,
+    items, iteration, loops, modules, operators, ops, outside, package, questions, statements, traced,
 )  # fmt: skip
 
 
@@ -135,6 +136,7 @@ class Entry:
             told_wanted = f"{wanted} (inferred)"
             inferred = f"\nInferred '{name}' to be of type 'Tensor' because it was not annotated with an explicit type."
         told = given if given is not None else type(value).__name__
+        inferred += classes.missing(value, wanted)
         if wanted.word == "Union":
             inferred += f"\n{not_a_member(wanted, told)}"
         raise RuntimeError(

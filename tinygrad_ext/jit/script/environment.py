@@ -31,6 +31,7 @@ class Scope:
     def __init__(self, parent=None):
         self.parent, self.bound, self.declared, self.exited = parent, {}, {}, None
         self.own, self.resumed = set(), False
+        self.narrow = {}  # name -> (operand, its type where control has not left by a break or continue)
 
     def find(self, name):
         """The operand of a name, or ABSENT."""
@@ -59,6 +60,26 @@ class Scope:
             return ABSENT
         found = scope.parent.find(name)
         return ABSENT if isinstance(found, Unbound) else found
+
+    def live_type(self, name, operand):
+        """The type that an operand of a name has where control goes on."""
+        scope = self
+        while scope is not None:
+            if name in scope.narrow:
+                known, type = scope.narrow[name]
+                return type if known is operand else type_of(operand)
+            scope = scope.parent
+        return type_of(operand)
+
+    def narrowed(self):
+        """{name: type} of names whose operands have a narrower type where control goes on."""
+        found, scope = {}, self
+        while scope is not None:
+            for name, (operand, type) in scope.narrow.items():
+                if name not in found and self.find(name) is operand:
+                    found[name] = type
+            scope = scope.parent
+        return found
 
     def flag(self, name):
         found = self.find(name)
@@ -161,7 +182,12 @@ def _merge_name(c, node, name, values, branches, leave=True):
     type = _merged_type(declared, [type_of(p) for p in present])
     if type is None:
         return Unbound(_mismatch(name, [type_of(p) for p in present], branches))
-    return c.output(node, branches, values, type)
+    made = c.output(node, branches, values, type)
+    going = [b.scope.live_type(name, v) for b, v, e in zip(branches, values, exits) if e is None and v is not ABSENT]
+    live = _merged_type(declared, going) if going else None
+    if live is not None and live is not type:
+        c.scope.narrow[name] = made, live
+    return made
 
 
 def _merged_type(declared, types):

@@ -186,12 +186,23 @@ def _generator(c, node):
 def type_of_annotation(c, node):
     """The type that an annotation in the source stands for."""
     with c.at(node):
+        _check_written(c, node)
         try:
             told = evaluate(c, ast.unparse(node))
             c.broadcasts[node] = broadcast_of(told)
             return type_from(told, lambda text: evaluate(c, text))
         except NoType as error:
             return c.fault(str(error), kind=AnnotationError)
+
+
+def _check_written(c, node):
+    """Raise for an expression that is no type, wherever it stands in an annotation."""
+    for part in ast.walk(node):
+        if isinstance(part, ast.BinOp) and not isinstance(part.op, ast.BitOr):
+            sign = ast.unparse(ast.BinOp(ast.Name("a"), part.op, ast.Name("b")))[2:-2]
+            c.fault(f"Expression of type {sign} cannot be used in a type expression", kind=AnnotationError)
+        if isinstance(part, ast.Subscript) and isinstance(part.value, ast.Subscript):
+            c.fault(f"Subscripted type must be a type identifier: {ast.unparse(part)}", kind=AnnotationError)
 
 
 # names that annotations may use without an import, as comments do
@@ -213,6 +224,10 @@ def evaluate(c, text):
         return eval(text, {"__builtins__": {}}, Names())
     except Exception as error:
         told = f"the annotation {text} cannot be read: {type(error).__name__}: {error}"
+        if isinstance(error, NameError) and str(error.name).startswith("BroadcastingList"):
+            told = f"The count behind BroadcastingList must be a positive integer: {told}"
+        elif isinstance(error, TypeError) and "[" in text:
+            told = f"Unknown type constructor {text.partition('[')[0]}: {told}"
         if isinstance(error, (NameError, LookupError)):
             told = f"Unknown type name '{getattr(error, 'name', None) or error.args[0]}': {told}"
         return c.fault(told, kind=AnnotationError)
@@ -236,11 +251,16 @@ def unpacked(c, operand, count=None):
     items = list(items)
     if count is not None and len(items) != count:
         few = len(items) < count
+        if not items and not isinstance(operand, Static):
+            c.fault("Provided tuple is not fully defined/refined: its items have no types", _TUPLE_TOLD)
         many = "" if few else "too many values to unpack: "
         c.fault(
             f"{many}need {count} {'values to unpack, ' if few else ''}but found {'only ' if few else ''}{len(items)}"
         )
     return items
+
+
+_TUPLE_TOLD = "Ask by jit.isinstance(x, Tuple[int, int]), say, which tells them."
 
 
 @hook

@@ -2,15 +2,13 @@
 
 import ast
 import builtins
-import contextlib
 import inspect
 import types as python_types
 import typing
 import weakref
 
 from tinygrad_ext.core.data.tensor import Tensor
-from tinygrad_ext.graph.primitives.objects import keep_function
-from tinygrad_ext.graph.types import ANY, FLOAT, INT, NONE, TENSOR, accepts
+from tinygrad_ext.graph.types import FLOAT, INT, NONE, TENSOR, accepts
 
 from .compiler import Frame, hook
 from .environment import ABSENT, RESULT, RETURNED, NeverReturns, Scope
@@ -37,8 +35,13 @@ class FunctionValue(Static):
 
     def call(self, c, args, kwargs):
         modifier = getattr(self.python, MODIFIER, None)
+        if self.python.__module__ == "tinygrad_ext.as_torch.stand_ins.absent":
+            c.fault(
+                f"{self.name}: this package has none. This op may not exist or may not be currently supported in "
+                "TorchScript"
+            )
         if modifier in ("ignore", "unused"):
-            return _outside(c, self, modifier, args, kwargs)
+            return c.outside(self, modifier, args, kwargs)
         return c.inline(self.python, args, kwargs, self.bound)
 
 
@@ -117,9 +120,23 @@ def _said_by_annotation(function, name):
     nodes = {a.arg: a.annotation for a in (*spec.args.posonlyargs, *spec.args.args, *spec.args.kwonlyargs)}
     nodes["return"] = getattr(spec, "returns", None)
     for key, node in nodes.items():
-        if isinstance(node, ast.Name) and node.id == name and not isinstance(hints.get(key, name), str):
-            return hints[key]
+        found = _part_of_hint(node, hints.get(key), name)
+        if found is not None:
+            return found
     return _missing(name)
+
+
+def _part_of_hint(node, hint, name):
+    """What a name stands for at its place in an annotation, whose value Python kept; else None."""
+    if hint is None or isinstance(hint, str):
+        return None
+    if isinstance(node, ast.Name):
+        return hint if node.id == name else None
+    if not isinstance(node, ast.Subscript):
+        return None
+    inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    found = [_part_of_hint(part, told, name) for part, told in zip(inner, typing.get_args(hint))]
+    return next((part for part in found if part is not None), None)
 
 
 def _classes_in(hint):
@@ -205,11 +222,17 @@ class Parameters:
 def default(c, value, name):
     """The operand of a default value."""
     if isinstance(value, (list, dict)):
-        return c.fault(f"Mutable default parameters are not supported, as of {name}") if value else c.empty(value)
+        return _mutable(c, name) if value else c.empty(value)
+    if isinstance(value, tuple) and any(isinstance(part, (list, dict)) for part in value):
+        return _mutable(c, name)
     if isinstance(value, Tensor):
         kept = c.defaults.setdefault(id(value), _Default(value))
         return c.field(kept, "value", f"{c.frame.source.name}.{name}", "constant", TENSOR)
     return c.python(value, f"the default of {name}")
+
+
+def _mutable(c, name):
+    return c.fault(f"Mutable default parameters are not supported, as of {name}", "Make it None, and the list inside.")
 
 
 class _Default:
@@ -287,20 +310,20 @@ def _bind(c, scope, parameters, operands):
         words = {t.word for t in parts_of(type)}
         if "List" in words and "Tuple" not in words and c.is_tuple(operand):
             operand = ListLiteral(c.unpacked(operand, None))
-        operand = _converted(c, type, operand)
-        _check(c, parameters, name, type, operand, in_caller=True)
+        operand = converted(c, type, operand)
+        check_argument(c, parameters, name, type, operand, in_caller=True)
         scope.declared[name] = type
         scope.bound[name] = c.value(operand, type) if isinstance(operand, Static) else operand
 
 
-def _converted(c, type, operand):
+def converted(c, type, operand):
     """The only element of a tensor where a number is wanted."""
     if type in (INT, FLOAT) and type_of(operand) is TENSOR:
         return c.emit(f"prim::{type}", (operand,), type)
     return c.as_declared(c.cast_to_interface(operand, type), type)
 
 
-def _check(c, parameters, name, type, operand, in_caller=False):
+def check_argument(c, parameters, name, type, operand, in_caller=False):
     given = type_of(operand)
     if isinstance(operand, Static) or accepts(type, given):
         return
@@ -328,73 +351,3 @@ def result_of(c, frame):
     if returned is False or result is None or result is ABSENT:
         return None
     return c.choose(returned, lambda: result, lambda: None, result=True)
-
-
-# ---- functions that stay Python ------------------------------------------------------------------------------------
-
-
-def _outside(c, function, modifier, args, kwargs):
-    """A function marked `ignore` is called in Python; one marked `unused` raises, and may take what script does not."""
-    python, skip = function.python, len(function.bound)
-    try:
-        source = source_of(python)
-    except FrontendError:
-        returns, operands = TENSOR, [*args, *kwargs.values()]
-    else:
-        with _standing_in(c, Frame(source, lookup_of(python), owner=python)):
-            returns = _result_type(c, source)
-            if modifier == "ignore":
-                parameters = Parameters(c, python, source, skip, outside=True)
-                types = _types(c, parameters)
-        if modifier == "ignore":
-            found = parameters.bind(c, args, kwargs)
-            operands = _checked(c, parameters, types, found)
-            operands += found[parameters.rest].values if parameters.rest is not None else ()
-    if modifier == "unused":
-        text = (
-            f"{function.name} is annotated to be ignored and cannot be run: it is marked unused, and a compiled "
-            "program must not come here"
-        )
-        c.effect("prim::raise", "NotImplementedError", text)
-        return None if returns is NONE else c.emit("prim::undefined", (), returns)
-    owners = [b.module for b in function.bound if hasattr(b, "module")]
-    word = keep_function(python if not owners else python_types.MethodType(python, owners[0]))
-    row = [word, *[c.value(o) for o in operands]]
-    if returns is NONE:
-        c.node("prim::python", row, (ANY,))
-        return None
-    where = f"the Python function {function.name}, by its annotation"
-    made = c.emit("prim::expect", (c.emit("prim::python", row, ANY), str(returns), where), returns)
-    c.unpromised = made if returns is TENSOR else None
-    return made
-
-
-def _types(c, parameters):
-    nodes = {name: parameters.annotations.get(name) for name in parameters.names[parameters.skip :]}
-    return {name: TENSOR if node is None else c.type_of_annotation(node) for name, node in nodes.items()}
-
-
-def _checked(c, parameters, types, found):
-    """The arguments of a call of a Python function, as its annotations want them."""
-    operands = []
-    for name, type in types.items():
-        operand = _converted(c, type, found[name])
-        _check(c, parameters, name, type, operand)
-        operands.append(c.value(operand, type, f"argument '{name}'"))
-    return operands
-
-
-@contextlib.contextmanager
-def _standing_in(c, frame):
-    c.frames.append(frame)
-    try:
-        yield
-    finally:
-        c.frames.pop()
-
-
-def _result_type(c, source):
-    """The type that a function's annotation or comment gives to what it returns; Tensor where there is none."""
-    comment = source.type_comments()
-    node = getattr(source.tree, "returns", None) if comment is None else comment[1]
-    return TENSOR if node is None else c.type_of_annotation(node)

@@ -59,8 +59,25 @@ def item(c, operand, index):
     return made
 
 
+class _Given(ast.expr):
+    """A part of a slice that is an operand already."""
+
+    def __init__(self, operand):
+        super().__init__()
+        self.operand = operand
+
+
+@expression(_Given)
+def _given(c, node):
+    return node.operand
+
+
 def _cut(c, node):
-    """`slice(a, b)` as the a:b that it stands for; other indices as they are."""
+    """`slice(a, b)`, or a name for it, as the a:b that it stands for; other indices as they are."""
+    kept = c.scope.find(node.id) if isinstance(node, ast.Name) else None
+    if type(kept) is slice:
+        parts = [None if p is None else _Given(p) for p in (kept.start, kept.stop, kept.step)]
+        return ast.copy_location(ast.Slice(*parts), node)
     if (
         not isinstance(node, ast.Call)
         or not isinstance(node.func, ast.Name)

@@ -100,8 +100,11 @@ def range_(c, args):
 
 
 def _whole(c, operand):
-    if type_of(operand) is TENSOR:
+    given = type_of(operand)
+    if given is TENSOR:
         return c.emit("prim::int", (operand,), INT)
+    if given is not None and given is not INT:
+        c.fault(f"Expected a value of type 'int' for range(), but found {given}")
     return c.value(operand, INT)
 
 

@@ -46,6 +46,13 @@ def isinstance(obj, target_type):
     (True, False)
     """
     targets = target_type if builtins.isinstance(target_type, tuple) else (target_type,)
+    if builtins.isinstance(target_type, (list, set)):
+        raise RuntimeError(f"jit.isinstance(): target_type must be a type or a tuple of types, not {target_type}")
+    if builtins.isinstance(obj, (list, dict)) and not obj and any(map(typing.get_args, targets)):
+        warnings.warn(
+            "jit.isinstance(): an empty container of Python does not say what it holds, so it may be of any type",
+            stacklevel=2,
+        )
     for target in targets:
         check_contained(target)
     try:

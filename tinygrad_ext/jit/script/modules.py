@@ -76,6 +76,8 @@ class ModuleValue(Static):
 
     def attribute(self, c, name):
         module = self.module
+        if name in getattr(self.cls, "__jit_ignored_attributes__", ()):
+            c.fault(f"Module '{self.cls.__name__}' has '{name}', but this attribute was ignored during compilation")
         if name in module._modules:
             replaced = c.fields.find((id(module), name))
             return self.child_as_told(c, name) if replaced is ABSENT else replaced
@@ -101,6 +103,10 @@ class ModuleValue(Static):
         type = declared
         if type is None:
             type = type_of_python(value)
+        if isinstance(value, list) and any(isinstance(v, nn.Module) for v in value):
+            told = "Could not infer type of list element: Cannot infer concrete type of torch.nn.Module"
+            told = f"Module '{self.cls.__name__}' has no attribute '{name}' for script: {told}"
+            c.fault(told, "Make it an nn.ModuleList.")
         if type is None or (isinstance(value, tuple) and name not in self._set_names()):
             return c.python(value, f"self.{name}")
         learn_attributes(c, type)
@@ -159,10 +165,8 @@ class ModuleValue(Static):
         if isinstance(found, python_types.FunctionType):
             return FunctionValue(found, name, (self,))
         if found is None:
-            left = name in getattr(self.cls, "__jit_ignored_attributes__", ())
             c.fault(
-                f"Module '{self.cls.__name__}' has no attribute '{name}'"
-                + (" (This attribute was ignored during compilation)" if left else ""),
+                f"Module '{self.cls.__name__}' has no attribute '{name}'",
                 f"Set self.{name} in __init__, before the module is scripted.",
             )
         return c.python(getattr(self.cls, name), f"self.{name}")
@@ -258,6 +262,8 @@ class ModuleValue(Static):
                 c.fault(f"KeyError: '{key}' is not in {self.told()}, which has {', '.join(self.table())}")
             return self.attribute(c, key)
         found = self.items(c)
+        if found is not None and type(key) is int and not -len(found) <= key < len(found):
+            c.fault(f"Index {key} out of range of {self.told()}, which has {len(found)} items")
         if isinstance(key, Value) and issubclass(self.cls, _OF_MODULES_ALONE) and len(found):
             return self._picked(c, key)
         if found is None or not is_constant(key) or isinstance(key, str):

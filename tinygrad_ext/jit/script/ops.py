@@ -316,6 +316,8 @@ def call_method(c, tensor, name, args, kwargs=None):
     question = _QUESTIONS.get(name)
     if question is not None:
         return c.emit(question[0], (tensor,), question[1])
+    if name == "__getitem__" and len(args) != 1:
+        c.fault(f"__getitem__() expected exactly 1 argument, got {len(args)}")
     return call_op(c, name, methods[name].candidates, [tensor, *args], kwargs or {})
 
 

@@ -52,9 +52,9 @@ def parameters_of(c, function, make, bound, args, kwargs):
     told = []
     for declaration in declared:
         found = make(declaration, source_of(declaration))
+        found.defaults = {**own.defaults, **found.defaults}
         if _fits(c, found, args, kwargs, len(bound)):
-            own.annotations, own.returns = found.annotations, found.returns
-            own.defaults = {**own.defaults, **found.defaults}
+            own.annotations, own.returns, own.defaults = found.annotations, found.returns, found.defaults
             return own
         types = [str(c.type_of_annotation(node)) for node in found.annotations.values() if node is not None]
         told.append(f"({', '.join(types)})")

@@ -43,7 +43,7 @@ def _save(c, args, kwargs):
 
 @builtin(warnings.warn)
 def _warn(c, args, kwargs):
-    c.effect("prim::warn", c.value(args[0], STR, "a message"))
+    c.effect("prim::warn", c.value(args[0], STR, "a message"), c.line)
 
 
 @builtin(tg.autograd.grad)
@@ -130,6 +130,15 @@ def _device(c, args, kwargs):
     return c.emit("prim::device_of", (c.value(args[0], STR),), DEVICE)
 
 
+@builtin(slice)
+def _slice(c, args, kwargs):
+    if kwargs:
+        c.fault("Slice does not accept any keyword arguments")
+    if not 1 <= len(args) <= 3:
+        c.fault(f"slice() takes 1 to 3 arguments, got {len(args)}")
+    return slice(*[None if a is None else c.value(a, INT, "a bound of a slice") for a in args])
+
+
 @builtin(dtypes.Size)
 def _make_size(c, args, kwargs):
     return args[0]
@@ -156,8 +165,10 @@ def _as_tensor(c, args, kwargs):
 def _unwrapped(c, args, kwargs):
     value = c.value((*args, *kwargs.values())[0])
     type = type_of(value)
+    if type is NONE:
+        c.fault("Unwrapping null optional: what it holds could not be inferred from actual type None")
     if not type.is_optional:
-        return value if type is not NONE else c.fault("Unwrapping null optional: this is None")
+        return value
     inner = parts_of(type)[0]
     return c.emit("prim::expect", (value, str(inner), "Unwrapping null optional"), inner)
 

@@ -14,6 +14,7 @@ from tinygrad_ext.graph.check import GraphError
 from tinygrad_ext.graph.versions import refuse_python
 from tinygrad_ext.nn.module import REGISTRIES
 
+from .. import _state
 from ..tracing import TracedModule
 from .checking import check_constants, check_made
 from .entry import compile_entry
@@ -25,6 +26,7 @@ from .markers import MODIFIER, Attribute
 from .module_hooks import hooks_of
 from .modules import ModuleValue, class_of_module
 from .script_function import ScriptFunction
+from .sequences import give_magic
 from .source import functions_of
 from .types import annotations_of
 
@@ -122,6 +124,9 @@ def _forget_all():
 
 class script_method:
     """Decorator: compile this method of a ScriptModule subclass when it is first called."""
+
+    def __new__(cls, fn):
+        return super().__new__(cls) if _state.enabled() else fn
 
     def __init__(self, fn):
         self._fn, self.__name__, self.__doc__ = fn, fn.__name__, fn.__doc__
@@ -336,6 +341,8 @@ class RecursiveScriptModule(ScriptModule):
         if found is None:
             return super().__getattr__(name)
         if isinstance(found, property):
+            if name in getattr(cls, "__jit_unused_properties__", ()):
+                raise AttributeError(f"'{cls.__name__}' has no attribute '{name}': it is an unused property")
             return found.fget(self)
         if isinstance(found, python_types.FunctionType):
             if getattr(found, MODIFIER, None) in ("ignore", "unused") or cls.__module__.startswith("tinygrad_ext.nn"):
@@ -345,6 +352,18 @@ class RecursiveScriptModule(ScriptModule):
             return python_types.MethodType(found, self)
         return getattr(cls, name)
 
+    def _save_to_state_dict(self, destination, prefix, keep_vars):
+        self._by_own_method("_save_to_state_dict", destination, prefix, keep_vars)
+
+    def _load_from_state_dict(self, state_dict, prefix, *more):
+        self._by_own_method("_load_from_state_dict", state_dict, prefix, *more)
+
+    def _by_own_method(self, name, *args):
+        """What a class marks `export` of how state is told and taken is compiled; else it is as for any module."""
+        own = inspect.getattr_static(self.__dict__["_tgx_class"], name)
+        marked = getattr(own, MODIFIER, None) == "export"
+        (method_of(self, name, own) if marked else getattr(super(), name))(*args)
+
     def extra_repr(self):
         return f"original_name={self.original_name}"
 
@@ -352,26 +371,7 @@ class RecursiveScriptModule(ScriptModule):
         return sorted({*super().__dir__(), *dir(self.__dict__["_tgx_class"])})
 
 
-_SEQUENCES = (nn.ModuleList, nn.Sequential)
-
-
-def _magic(name):
-    def run(self, *args):
-        cls = self.__dict__["_tgx_class"]
-        found = getattr(cls, name, None)
-        if found is None:
-            raise TypeError(f"'{self.original_name}' object has no {name}")
-        if name == "__getitem__" and issubclass(cls, _SEQUENCES) and found in [c.__getitem__ for c in _SEQUENCES]:
-            return list(self._modules.values())[args[0]]  # a slice is a list, for it is no module that was compiled
-        return found(self, *args)
-
-    run.__name__ = name
-    return run
-
-
-for _name in ("__len__", "__iter__", "__getitem__", "__contains__"):
-    setattr(RecursiveScriptModule, _name, _magic(_name))
-RecursiveScriptModule.__bool__ = lambda self: True
+give_magic(RecursiveScriptModule)
 
 
 def wrap(module, made=None, anew=False):

@@ -93,8 +93,25 @@ def of_text(text, filename):
     try:
         tree = ast.parse(text, filename)
     except SyntaxError as error:
-        raise FrontendError(f"{filename}, line {error.lineno}: {error.msg}\n    {error.text}") from None
+        raise FrontendError(f"{_unread(filename, error)}\n    {error.text}") from None
     return tree
+
+
+# what Python says of a text that it cannot read: the rule behind it, in the words that programs look for
+_RULES = (
+    ("multiple starred expressions", "Only one starred expression is allowed on the lhs"),
+    ("starred assignment target", "A Starred expression may only appear on the lhs beside other names"),
+    ("for augmented assignment", "augmented assignment can only have one LHS expression"),
+    ("cannot assign to literal", "Cannot pack a tuple into a non-variable"),
+    ("cannot assign to", "unexpected expression on the lhs, where names, attributes and items may stand"),
+    ("unterminated", "expected a valid token: a text ends on the line where it begins"),
+    ("forgot a comma", "expected ] or a comma"),
+)
+
+
+def _unread(filename, error):
+    rule = next((f"{rule}: " for words, rule in _RULES if words in error.msg), "")
+    return f"{filename}, line {error.lineno}: SyntaxError: {rule}{error.msg}"
 
 
 def functions_of(text, around):
@@ -105,7 +122,7 @@ def functions_of(text, around):
     try:
         code = compile(tree, filename, "exec", flags=__future__.annotations.compiler_flag)
     except SyntaxError as error:
-        raise FrontendError(f"{filename}, line {error.lineno}: {error.msg}") from None
+        raise FrontendError(_unread(filename, error)) from None
     exec(code, space)
     return {
         name: found

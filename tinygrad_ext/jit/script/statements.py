@@ -7,7 +7,7 @@ from tinygrad_ext.graph.primitives.objects import word_of
 from tinygrad_ext.graph.types import ANY, BOOL, NONE, accepts
 
 from .compiler import hook, statement
-from .environment import ABSENT, FLAGS, LEFT, RESULT, RETURNED, SKIPPED, NeverReturns
+from .environment import ABSENT, FLAGS, LEFT, RESULT, RETURNED, SKIPPED, NeverReturns, refine
 from .errors import AnnotationError, NotSupportedError, misfit
 from .types import unify
 from .values import DictLiteral, ListLiteral, Static, TupleValue, Unbound, type_of
@@ -57,6 +57,7 @@ def guarded(c, flag, rest):
     def go_on():
         c.scope.clear_flags()
         c.scope.resumed = True
+        refine(c, c.scope.narrowed())
         rest()
 
     c.choose(flag, leave, go_on)

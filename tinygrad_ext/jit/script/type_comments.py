@@ -9,6 +9,7 @@ import io
 import re
 import tokenize
 
+_TYPO = re.compile(r"#(?! type:)\s*type\s*:\s*(.*)")
 _COMMENT = re.compile(r"#\s*type\s*:\s*(.*)")
 
 
@@ -26,6 +27,9 @@ def type_comments(tree, lines):
         return None
     found = _comments(tree, lines)
     whole = [text for _, text in found if "->" in text or text.startswith("(")]
+    odd = [number for number, text in _comments(tree, lines, _TYPO) if text in whole]
+    if odd:
+        raise BadComment(f"The annotation prefix in line {odd[0]} is not '# type:'", "Write '# type: (int) -> int'.")
     if not whole:
         return None
     if len(whole) > 1:
@@ -58,7 +62,7 @@ def type_comments(tree, lines):
     return [*[None] * (len(names) - len(types)), *types], signature.returns
 
 
-def _comments(tree, lines):
+def _comments(tree, lines, pattern=_COMMENT):
     """[(line, text behind "type:")] of a function, those that tell tools to look away left out."""
     first, last = tree.lineno, tree.end_lineno
     text = "".join(lines[first - 1 : last])
@@ -67,7 +71,7 @@ def _comments(tree, lines):
     found = []
     try:
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
-            match = _COMMENT.match(token.string) if token.type == tokenize.COMMENT else None
+            match = pattern.match(token.string) if token.type == tokenize.COMMENT else None
             if match is not None and not match[1].startswith("ignore"):
                 found.append((token.start[0] + first - 1, match[1].partition("#")[0].strip()))
     except (tokenize.TokenError, IndentationError):
