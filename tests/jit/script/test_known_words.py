@@ -317,3 +317,8 @@ def test_copies_of_what_was_loaded():
     with tg.no_grad():
         loaded.weight.zero_()
     assert near(x).equal(loaded(x)) and not far(x).equal(loaded(x))
+
+
+def test_lists_are_no_rows_of_a_loop():
+    with pytest.raises(jit.Error, match="List of iterables is not supported currently"):
+        jit.CompilationUnit("def f(x):\n    for i, j in [2, 3, 4], [5, 6, 7]:\n        x += i\n    return x")

@@ -255,9 +255,16 @@ def unpacked(c, operand, count=None):
             c.fault("Provided tuple is not fully defined/refined: its items have no types", _TUPLE_TOLD)
         many = "" if few else "too many values to unpack: "
         c.fault(
-            f"{many}need {count} {'values to unpack, ' if few else ''}but found {'only ' if few else ''}{len(items)}"
+            f"{many}need {count} {'values to unpack, ' if few else ''}but found {'only ' if few else ''}{len(items)}",
+            "List of iterables is not supported currently as rows of a loop: write zip(a, b)."
+            if _listed(operand)
+            else "",
         )
     return items
+
+
+def _listed(operand):
+    return isinstance(operand, ListLiteral)
 
 
 _TUPLE_TOLD = "Ask by jit.isinstance(x, Tuple[int, int]), say, which tells them."
