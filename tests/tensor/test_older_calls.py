@@ -82,6 +82,14 @@ def test_the_first_deprecated_call_of_a_process_is_told(monkeypatch):
         tg.add(tg.ones(2), 2, tg.ones(2))
 
 
+def test_a_flag_stands_where_a_later_argument_was():
+    x = tg.eye(3)
+    assert tg.nuclear_norm(x, True).shape == (1, 1)
+    for keepdim in (tg.tensor(True), "yes"):
+        with pytest.raises(TypeError, match="keepdim"):
+            tg.nuclear_norm(x, keepdim=keepdim)
+
+
 def test_what_fits_no_order_is_still_refused():
     x = tg.ones(2, 2)
     for call in (

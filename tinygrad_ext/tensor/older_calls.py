@@ -43,11 +43,13 @@ def _named(op, names, args, kwargs, method):
         given[name] = value
     if not given.keys() >= set(names) or not all(_fits(a, given[a.name]) for a in op.schema.args if a.name in given):
         return None
-    return [given.pop(a.name) for a in op.schema.args if not a.kwarg_only], given
+    return [given.pop("self")], given
 
 
 def _fits(arg, value):
     """Numbers and tensors may not change places: add(x, y, z) is a mistake."""
+    if arg.type == "bool":
+        return isinstance(value, bool)
     if not arg.kwarg_only:
         return isinstance(value, Tensor)
     return isinstance(value, (int, float, complex)) or (isinstance(value, Tensor) and value.dim() == 0)
