@@ -46,6 +46,7 @@ DISCRETE = set(
         "cdouble",
     ]
 )
+REFUSING = {"heaviside", "geqrf", "_ldl_factor", "_ldl_solve", "_without_derivative"}  # a gradient, and a tangent
 
 
 def noise(like, seed):
@@ -102,7 +103,7 @@ def weighted(function, weights):
 
 def test_what_the_sweep_does_not_reach_has_no_derivative():
     missed = {n for n, op in OPS.items() if not any(True for dtype in DTYPES for _ in maps(op, dtype))}
-    assert {n for n in missed if kind_of(OPS[n].record) != "none"} == DISCRETE
+    assert {n for n in missed if kind_of(OPS[n].record) != "none"} == DISCRETE | REFUSING
 
 
 @pytest.mark.parametrize("op", OPS.values(), ids=OPS)

@@ -30,9 +30,11 @@ def conj(value):
 def refusal(name, argument="self"):
     """The rule of an argument by which there is no derivative: told when a gradient arrives."""
 
+    place = "its first argument" if argument == "self" else f"'{argument}'"
+
     def rule(grad):
         raise NotImplementedError(
-            f"the derivative for '{argument}' is not implemented: {name} has none by this argument; detach() it"
+            f"the derivative for '{argument}' is not implemented: {name} has none by {place}; detach() it"
         )
 
     return rule

@@ -43,7 +43,7 @@ def torch_function(op, torch):
 
 
 # ops that keep float32 inside where PyTorch rounds each step to the half, so that its products overflow on the way
-FINER = {"aten::prod", "aten::prod.dim_int"}
+FINER = {"aten::prod", "aten::prod.dim_int", "aten::matrix_exp", "aten::matrix_exp.linalg"}
 
 
 def against_torch(op, sample, dtype, torch):

@@ -9,19 +9,11 @@ from tinygrad_ext.ops.shapes import broadcast_sizes
 
 from .table import primitive
 
-
-def _floordiv(a, b):
-    try:
-        return a // b
-    except ZeroDivisionError as error:
-        raise ZeroDivisionError(f"{error}: division by 0") from None
-
-
 for _name, _function in {
     "add": operator.add,
     "sub": operator.sub,
     "mul": operator.mul,
-    "floordiv": _floordiv,
+    "floordiv": operator.floordiv,
     "mod": operator.mod,
     "pow": operator.pow,
     "max": max,
