@@ -116,14 +116,19 @@ static void NAME(load_tap)(const tgx_conv *p, const tgx_conv_part *part, const T
     NAME(bounds)(at, step, p->width, n, &lo, &hi);
     NAME(bounds)(first, p->step_y, p->height, p->phase_rows, &top, &bottom);
     src += (first + top * p->step_y) * p->width + at;
-    const uint32_t inside = NAME(lanes)(lo, hi);
+    const NAME(mask) one = NAME(make_mask)(NAME(lanes)(lo, hi)); /* of a row of one vector; with a step of 2 it is read as two */
+    const NAME(mask) left = NAME(make_mask)(NAME(lanes)(2 * lo, 2 * hi - 1));
+    const NAME(mask) right = NAME(make_mask)(NAME(lanes)(2 * lo - LANES, 2 * hi - 1 - LANES));
     for (ptrdiff_t c = 0; c < part->channels; c++, src += p->height * p->width, dst += p->plane) {
         const T *from = src;
         T *to = dst + top * span;
         for (ptrdiff_t i = 0; i < top * span; i++) dst[i] = 0;
         if (n <= LANES && step == 1)
             for (ptrdiff_t r = top; r < bottom; r++, to += span, from += down)
-                NAME(put)(to, NAME(inside)(from, inside), (p->phase_rows - r) * span); /* later rows are written later */
+                NAME(put)(to, NAME(masked)(from, one), (p->phase_rows - r) * span); /* later rows are written later */
+        else if (n <= LANES && step == 2)
+            for (ptrdiff_t r = top; r < bottom; r++, to += span, from += down)
+                NAME(put)(to, EVENS(NAME(masked)(from, left), NAME(masked)(from + LANES, right)), (p->phase_rows - r) * span);
         else
             for (ptrdiff_t r = top; r < bottom; r++, to += span, from += down)
                 NAME(row)(to, from, step, lo, hi, n, (p->phase_rows - r) * span);
