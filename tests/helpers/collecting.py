@@ -4,22 +4,29 @@ import gc
 import threading
 import time
 
+PASSES = 10  # at most: something may make garbage whenever it is collected
+
 
 def collect():
-    """Collect every circle there is: the test runner has threads of its own, whose collections may be under way."""
-    finished = []
+    """Collect every circle there is, with those that a finalizer leaves behind: until nothing more is found.
+
+    The test runner has threads of its own, whose collections may be under way.
+    """
+    found = []
 
     def note(phase, info):
         if phase == "stop" and threading.get_ident() == me:
-            finished.append(info)
+            found.append(info["collected"])
 
     me = threading.get_ident()
     gc.callbacks.append(note)
     try:
-        while True:
+        while len(found) < PASSES:
+            passes = len(found)
             gc.collect()
-            if finished:
+            if len(found) == passes:
+                time.sleep(0.001)
+            elif not found[-1]:
                 return
-            time.sleep(0.001)
     finally:
         gc.callbacks.remove(note)
