@@ -37,6 +37,15 @@ def test_a_plane_for_each_output_equals_the_definition(kernel, stride):
             assert abs(got - _reference(x.numpy(), w.numpy(), **want)).max() < close
 
 
+@pytest.mark.parametrize("kernel", [(3, 3), (1, 3), (2, 2)], ids=str)
+@pytest.mark.parametrize("stride", [1, 2], ids=str)
+def test_gradients_of_a_plane_for_each_output(kernel, stride):
+    x, w = randn(2, 5, 7, 6).requires_grad_(), randn(5, 1, *kernel).requires_grad_()
+    assert tg.autograd.gradcheck(
+        lambda x, w: F.conv2d(x, w, stride=stride, padding=1, groups=5), (x, w), fast_mode=True
+    )
+
+
 @pytest.mark.parametrize(
     "size, kernel, stride",
     [((9, 8), 1, 2), ((11, 12), 2, 2), ((11, 12), 2, 3), ((8, 8), (1, 3), (1, 3)), ((3, 9), (3, 2), (1, 4))],

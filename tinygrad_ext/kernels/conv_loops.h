@@ -72,7 +72,8 @@ INLINE void NAME(tile)(const int rows, const int vectors, const tgx_conv *p, con
     else NAME(tile)(rows, 1, p, part, at)
 
 /* By itself: as a part of a larger function gcc finds no register for each sum. */
-static __attribute__((noinline)) void NAME(any_tile)(ptrdiff_t rows, ptrdiff_t vectors, const tgx_conv *p, const tgx_conv_part *part, const NAME(place) *at) {
+static __attribute__((noinline)) void NAME(any_tile)(ptrdiff_t rows, ptrdiff_t vectors, const tgx_conv *p, const tgx_conv_part *part,
+                                                     const NAME(place) *at) {
     if (rows == 1) { TILES(1); }
     else if (rows == 4) { TILES(4); }
     else { TILES(OUT_ROWS); }
