@@ -212,6 +212,25 @@ def test_sums_keep_their_bits_in_every_layout():
         np.testing.assert_allclose(tg.from_numpy(a).sum().numpy(), a.sum(), 1e-4)
 
 
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 8, 16, 17, 31, 64, 255, 256, 257, 300, 1024, 1500])
+def test_products_of_vectors_keep_their_bits_at_every_step(n, dtype):
+    draw = np.random.default_rng(n)
+    values = [(draw.standard_normal(n) + 1j * draw.standard_normal(n)).astype(dtype) for _ in range(2)]
+
+    def stepped(x, step):
+        room = tg.full((n * step,), 3.0, dtype=getattr(tg, dtype))[::step]
+        return room.copy_(tg.tensor(x))
+
+    found = [
+        tg.dot(stepped(values[0], i), stepped(values[1], j)).item() for i, j in itertools.product((1, 2, 3), repeat=2)
+    ]
+    assert len(set(found)) == 1
+    size = np.abs(values[0].astype("complex128")) @ np.abs(values[1].astype("complex128"))
+    exact = values[0].astype("complex128") @ values[1].astype("complex128")
+    assert abs(found[0] - exact) <= 8 * size * np.finfo(dtype).eps
+
+
 def test_drawn_numbers_have_variance_one_in_both_parts_together():
     tg.manual_seed(0)
     z = tg.randn(20_000, dtype=tg.complex64)

@@ -62,7 +62,7 @@ static inline __attribute__((always_inline)) void turn(const float *from, ptrdif
     *(quad *)(to + 3 * row) = __builtin_shuffle(ab2, cd2, (order){2, 3, 6, 7});
 }
 
-/* FUSED: a number times a vector of so many bytes plus another, with one rounding where the machine has it; the build forbids
+/* FUSED_WHOLE: a vector times another plus a third. FUSED: a number times a vector of so many bytes plus another, with one rounding where the machine has it; the build forbids
  * the compiler to contract by itself. */
 #define PASTE(a, b) a##b
 #define FUSED(bytes, x, y, z) PASTE(FUSED_, bytes)(x, y, z)
@@ -76,15 +76,24 @@ static inline __attribute__((always_inline)) void turn(const float *from, ptrdif
 #else
 #define FUSED_16(x, y, z) ((x) * (y) + (z))
 #endif
+#if defined(__AVX512F__)
+#define FUSED_WHOLE(x, y, z) _mm512_fmadd_ps((__m512)(x), (__m512)(y), (__m512)(z))
+#elif defined(__AVX2__)
+#define FUSED_WHOLE(x, y, z) _mm256_fmadd_ps((__m256)(x), (__m256)(y), (__m256)(z))
+#else
+#define FUSED_WHOLE(x, y, z) ((x) * (y) + (z))
+#endif
 #include "product_tiny.h"
 #include "product_middle.h"
 #include "product_packed.h"
+#include "product_pairs.h"
 #undef T
 #undef NAME
 #undef TURN
 #undef FUSED_16
 #undef FUSED_32
 #undef FUSED_64
+#undef FUSED_WHOLE
 
 #define T double
 #define NAME(base) base##_f64
@@ -98,9 +107,17 @@ static inline __attribute__((always_inline)) void turn(const float *from, ptrdif
 #else
 #define FUSED_16(x, y, z) ((x) * (y) + (z))
 #endif
+#if defined(__AVX512F__)
+#define FUSED_WHOLE(x, y, z) _mm512_fmadd_pd((__m512d)(x), (__m512d)(y), (__m512d)(z))
+#elif defined(__AVX2__)
+#define FUSED_WHOLE(x, y, z) _mm256_fmadd_pd((__m256d)(x), (__m256d)(y), (__m256d)(z))
+#else
+#define FUSED_WHOLE(x, y, z) ((x) * (y) + (z))
+#endif
 #include "product_tiny.h"
 #include "product_middle.h"
 #include "product_packed.h"
+#include "product_pairs.h"
 
 void ISA(tgx_small_product)(const tgx_small *p, int dtype) {
     const tgx_shape *s = &p->s;
@@ -115,33 +132,4 @@ tgx_row_product *const ISA(tgx_row_products)[2] = {row_f32, row_f64};
 
 const tgx_packed_products ISA(tgx_packed)[2] = {{packed_lay_f32, packed_times_f32}, {packed_lay_f64, packed_times_f64}};
 
-/* ---- the product of two complex vectors -------------------------------------------------------------------------- */
-
-/* Real and imaginary parts in eight lanes each, those of a block in T and the blocks in double. */
-#define PAIR_DOT(T) static void pair_dot_##T(ptrdiff_t n, const void *a, ptrdiff_t a_step, const void *b, ptrdiff_t b_step, double *out) { \
-    enum { LANES = 64 / sizeof(T), BLOCK = 1024 }; \
-    const T *x = a, *y = b; \
-    double re = 0, im = 0; \
-    ptrdiff_t i = 0; \
-    while (a_step == 1 && b_step == 1 && i + LANES <= n) { \
-        const ptrdiff_t end = (n - i < BLOCK ? n : i + BLOCK) - LANES; \
-        T real[LANES] = {0}, imag[LANES] = {0}; \
-        for (; i <= end; i += LANES) { \
-            _Pragma("omp simd") \
-            for (int l = 0; l < LANES; l++) { \
-                const T c = x[2 * (i + l)], d = x[2 * (i + l) + 1], e = y[2 * (i + l)], f = y[2 * (i + l) + 1]; \
-                real[l] += c * e - d * f, imag[l] += c * f + d * e; \
-            } \
-        } \
-        for (int l = 0; l < LANES; l++) re += real[l], im += imag[l]; \
-    } \
-    for (; i < n; i++) { \
-        const T *p = x + 2 * i * a_step, *q = y + 2 * i * b_step; \
-        const double c = p[0], d = p[1], e = q[0], f = q[1]; \
-        re += c * e - d * f, im += c * f + d * e; \
-    } \
-    out[0] = re, out[1] = im; }
-PAIR_DOT(float)
-PAIR_DOT(double)
-
-tgx_pair_dot *const ISA(tgx_pair_dots)[2] = {pair_dot_float, pair_dot_double};
+tgx_pair_dot *const ISA(tgx_pair_dots)[2] = {pair_dot_f32, pair_dot_f64};
