@@ -194,6 +194,18 @@ def test_few_positions_give_the_bits_of_many(kernel):
     assert all(bool((F.conv2d(one, w, padding=kernel // 2) == want).all()) for one, want in zip(x, many))
 
 
+@pytest.mark.parametrize("dtype", [tg.float32, tg.float64])
+@pytest.mark.parametrize("batch", [2, 5, 8, 17])
+@pytest.mark.parametrize("height, width", [(7, 7), (4, 4), (3, 6), (13, 13), (1, 33), (17, 1)])
+def test_images_that_share_vectors_give_the_bits_of_each_alone(height, width, batch, dtype):
+    """Positions of all images lie in a row where fewer lanes are empty then; 70 channels are summed in parts."""
+    x, w, b = (randn(*size, dtype=dtype) for size in ((batch, 70, height, width), (21, 70, 3, 3), (21,)))
+    alone = [F.conv2d(one[None], w, b, padding=1)[0] for one in x]
+    assert bool((F.conv2d(x, w, b, padding=1) == tg.stack(alone)).all())
+    want = F.conv2d(x.double(), w.double(), b.double(), padding=1)
+    assert tg.allclose(tg.stack(alone).double(), want, rtol=0, atol=1e-3 if dtype == tg.float32 else 1e-11)
+
+
 @pytest.mark.parametrize(
     "image, weight, stride",
     [((2, 24, 28, 28), (32, 24, 1, 1), 1), ((3, 8, 32, 48), (40, 8, 4, 6), (4, 6)), ((4, 64, 5, 7), (64, 64, 5, 7), 3)],

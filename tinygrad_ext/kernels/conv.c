@@ -14,7 +14,9 @@ const tgx_conv_table *tgx_conv_pick(void) {
 }
 
 enum {
-    BUFFER_BYTES = 96 << 10,  /* a part of the second cache level; 24 to 48 and 256 kilobytes were slower */
+    BUFFER_BYTES = 96 << 10,  /* a part of the second cache level; 24 to 48 and 256 kilobytes were slower, but for: */
+    LARGE_BUFFER_BYTES = 192 << 10, /* with vectors of 64 bytes */
+    MOST_TOGETHER = 8,        /* images */
     PLANE_BYTES = 24 << 10,   /* a part of the first */
     MOST_PLANE_BYTES = 256 << 10,
     MANY_OUTPUTS = 16,        /* that read a panel: it is written once */
@@ -73,6 +75,16 @@ static ptrdiff_t vectors(const tgx_conv *p, ptrdiff_t block) {
     return p->rows / block * parts(block * p->span, p->lanes) + parts(p->rows % block * p->span, p->lanes);
 }
 
+/* How many of the images share the vectors of a tile: `least`, or as many more as leave the fewest lanes empty, but half of the
+ * images at most, for a second thread. */
+static ptrdiff_t images_together(const tgx_conv *p, ptrdiff_t least, ptrdiff_t images, ptrdiff_t most) {
+    const ptrdiff_t n = p->rows * p->cols;
+    ptrdiff_t best = least;
+    for (ptrdiff_t i = least + 1; i <= images / 2 && i <= most && i <= MOST_TOGETHER; i++)
+        if (parts(i * n, p->lanes) * best < parts(best * n, p->lanes) * i) best = i;
+    return best;
+}
+
 void tgx_conv_plan(tgx_conv *p, ptrdiff_t size, ptrdiff_t images) {
     p->span = p->cols;
     p->plane_by_plane = plan_planes(p, size);
@@ -86,10 +98,16 @@ void tgx_conv_plan(tgx_conv *p, ptrdiff_t size, ptrdiff_t images) {
         if (vectors(p, even) < vectors(p, best)) best = even;
     }
     place_rows(p, parts(p->rows, parts(p->rows, best))); /* blocks of even size */
-    p->images = p->block < p->rows || p->span < p->cols ? 1 : at_least(1, at_most(images, POSITIONS / (p->rows * p->cols)));
-    ptrdiff_t room = at_least(8, BUFFER_BYTES / size / p->images / p->plane);
-    ptrdiff_t fit = TGX_CONV_PANEL / size / (VECTORS * p->lanes) / (p->taps_x * p->taps_y); /* channels in a panel */
+    const ptrdiff_t vector = size * p->lanes, room_bytes = vector == 64 ? LARGE_BUFFER_BYTES : BUFFER_BYTES;
+    const ptrdiff_t fit = TGX_CONV_PANEL(vector) / vector / VECTORS / (p->taps_x * p->taps_y); /* channels in a panel */
+    const int whole = p->block == p->rows && p->span == p->cols;
     p->panel = fit > 0 && p->outputs >= MANY_OUTPUTS;
+    p->images = whole ? at_least(1, at_most(images, POSITIONS / (p->rows * p->cols))) : 1;
+    const ptrdiff_t n = p->rows * p->cols;
+    if (p->panel && whole && n >= p->lanes)
+        p->images = images_together(p, p->images, images, room_bytes / size / p->plane / at_least(1, at_most(fit, p->channels)));
+    p->joined = p->panel && whole && n >= p->lanes && parts(p->images * n, p->lanes) < p->images * parts(n, p->lanes);
+    ptrdiff_t room = at_least(8, room_bytes / size / p->images / p->plane);
     if (p->panel) room = at_most(room, fit);
     p->depth = at_least(1, parts(p->channels, parts(at_least(1, p->channels), room)));
     p->buffer = p->depth * p->plane + 4 * MOST_LANES;

@@ -11,11 +11,14 @@
 #include <stdint.h>
 
 enum {
-    TGX_CONV_PANEL = 16 << 10, /* bytes of the windows of a tile: half of the first cache level */
-    TGX_CONV_WEIGHTS = 128 << 10, /* of the outputs that share it: a part of the second */
     TGX_CONV_DIRECT_TAPS = 9,  /* of a plane that is read where it lies; more take longer than a copy */
     TGX_CONV_DIRECT_REACH = 64 /* columns from its first tap to the last */
 };
+
+/* Bytes of the windows of a tile, by those of a vector: half of the first cache level. Where a tile of 64 lanes a row asks for a
+ * third as many in the same time, the second level is fast enough. And bytes of the weights of all outputs that share them. */
+#define TGX_CONV_PANEL(vector_bytes) ((vector_bytes) == 64 ? 64 << 10 : 16 << 10)
+#define TGX_CONV_WEIGHTS(vector_bytes) ((vector_bytes) == 64 ? 384 << 10 : 128 << 10)
 
 typedef struct {
     ptrdiff_t channels, height, width; /* of src, whose planes are contiguous */
@@ -30,6 +33,7 @@ typedef struct {
     ptrdiff_t span;                    /* columns: all, or a part of the only row */
     ptrdiff_t phases, phase_rows, plane, buffer, pad_outputs;
     int panel;                         /* whether windows are laid side by side for each tile */
+    int joined;                        /* and the positions of all images of a part are one row of them */
     int plane_by_plane;                /* a group has one channel and one output: */
     int direct;                        /* apply reads it where it lies */
     ptrdiff_t residues, line;          /* of columns; elements of a row of one residue in the buffer */

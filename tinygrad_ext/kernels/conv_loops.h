@@ -82,50 +82,105 @@ static __attribute__((noinline)) void NAME(any_tile)(ptrdiff_t rows, ptrdiff_t v
 /* Vectors of the next tile: full tiles, but no lone vector at the end. */
 INLINE ptrdiff_t NAME(next)(ptrdiff_t left) { return left == OUT_VECTORS + 1 ? 2 : left < OUT_VECTORS ? left : OUT_VECTORS; }
 
-/* Some vectors of positions for the outputs [first, last); `at` says where those of output 0 lie. */
+/* Positions of one image that lie in a tile: where they are in the buffer, in the tile and in out, and their number. */
+typedef struct { ptrdiff_t from, at, out, count; } NAME(piece);
+enum { NAME(PIECES) = OUT_VECTORS + 1, NAME(TILE) = OUT_VECTORS * LANES }; /* an image has a vector of positions at least */
+
+/* Those of the tile that begins with a position; returns their number. */
+static ptrdiff_t NAME(cut)(const tgx_conv *p, const tgx_conv_part *part, ptrdiff_t first, ptrdiff_t last, NAME(piece) *piece) {
+    const ptrdiff_t n = part->rows * part->cols;
+    ptrdiff_t pieces = 0;
+    for (ptrdiff_t i = first, count; i < last; i += count) {
+        count = n - i % n < last - i ? n - i % n : last - i;
+        piece[pieces++] = (NAME(piece)){i / n * p->buffer + i % n, i - first, i / n * part->out_image + i % n, count};
+    }
+    return pieces;
+}
+
+/* Between out and a tile whose rows lie in one piece. What lies behind a piece of the tile may be overwritten. */
+static void NAME(take_pieces)(const NAME(piece) *piece, ptrdiff_t pieces, ptrdiff_t rows, ptrdiff_t plane, const T *out, T *tile) {
+    for (ptrdiff_t r = 0; r < rows; r++, out += plane, tile += NAME(TILE))
+        for (ptrdiff_t k = 0; k < pieces; k++)
+            for (ptrdiff_t i = 0; i < piece[k].count; i += LANES)
+                WRITE(tile + piece[k].at + i, NAME(get)(out + piece[k].out + i, piece[k].count - i));
+}
+
+static void NAME(give_pieces)(const NAME(piece) *piece, ptrdiff_t pieces, ptrdiff_t rows, ptrdiff_t plane, const T *tile, T *out) {
+    for (ptrdiff_t r = 0; r < rows; r++, out += plane, tile += NAME(TILE))
+        for (ptrdiff_t k = 0; k < pieces; k++)
+            for (ptrdiff_t i = 0; i < piece[k].count; i += LANES)
+                NAME(put)(out + piece[k].out + i, READ(tile + piece[k].at + i), piece[k].count - i);
+}
+
+/* Some vectors of positions for the outputs [first, last); `at` says where those of output 0 lie. Of several pieces it is where
+ * image 0 lies. */
 static void NAME(apply_outputs)(ptrdiff_t first, ptrdiff_t last, ptrdiff_t vectors, const tgx_conv *p, const tgx_conv_part *part,
-                                const T *packed, const T *bias, NAME(place) at) {
+                                const T *packed, const T *bias, NAME(place) at, const NAME(piece) *piece, ptrdiff_t pieces) {
     const ptrdiff_t taps = p->taps_x * p->taps_y;
-    T *out = at.out;
+    T *out = at.out, tile[OUT_ROWS * NAME(TILE) + LANES] __attribute__((aligned(VECTOR_BYTES)));
+    tgx_conv_part apart = *part;
+    if (pieces > 1) apart.out_plane = NAME(TILE), at.valid = vectors * LANES;
     for (ptrdiff_t o = first, rows; o < last; o += rows) {
         rows = NAME(together)(p->outputs - o);
         at.w = packed + (o * p->channels + part->channel * (p->weight_row ? 1 : rows)) * taps;
         at.bias = bias ? bias + o : 0;
         at.out = out + o * part->out_plane;
         at.real = (int)(p->outputs - o < rows ? p->outputs - o : rows);
-        NAME(any_tile)(rows, vectors, p, part, &at);
+        if (pieces <= 1) {
+            NAME(any_tile)(rows, vectors, p, part, &at);
+            continue;
+        }
+        if (part->channel) NAME(take_pieces)(piece, pieces, at.real, part->out_plane, at.out, tile);
+        at.out = tile;
+        NAME(any_tile)(rows, vectors, p, &apart, &at);
+        NAME(give_pieces)(piece, pieces, at.real, part->out_plane, tile, out + o * part->out_plane);
     }
 }
 
 /* The windows of a tile side by side: taken from planes they cross lines of the cache, of which more are touched than the first
- * level holds. */
-static void NAME(fill_panel)(ptrdiff_t vectors, const tgx_conv *p, const tgx_conv_part *part, const NAME(place) *at, T *panel) {
-    const T *buf = at->buf;
+ * level holds. `gap` elements lie between its vectors in the buffer. */
+static void NAME(fill_panel)(ptrdiff_t vectors, const tgx_conv *p, const tgx_conv_part *part, const T *buf, ptrdiff_t gap, T *panel) {
     for (ptrdiff_t c = 0; c < part->channels; c++, buf += p->plane)
         for (ptrdiff_t t = 0; t < p->taps_x * p->taps_y; t++)
-            for (ptrdiff_t q = 0; q < vectors; q++, panel += LANES) WRITE(panel, READ(buf + p->offset[t] + q * at->gap));
+            for (ptrdiff_t q = 0; q < vectors; q++, panel += LANES) WRITE(panel, READ(buf + p->offset[t] + q * gap));
 }
 
-/* The outputs [first, last) of all positions. Where an image fills less than a vector, the vectors of a tile come from several
- * images. */
+/* The same of pieces. What is written behind one is the next one's, or the next window's. */
+static void NAME(fill_pieces)(ptrdiff_t vectors, const tgx_conv *p, const tgx_conv_part *part, const T *buf, const NAME(piece) *piece,
+                              ptrdiff_t pieces, T *panel) {
+    for (ptrdiff_t c = 0; c < part->channels; c++, buf += p->plane)
+        for (ptrdiff_t t = 0; t < p->taps_x * p->taps_y; t++, panel += vectors * LANES)
+            for (ptrdiff_t k = 0; k < pieces; k++)
+                for (ptrdiff_t i = 0; i < piece[k].count; i += LANES)
+                    WRITE(panel + piece[k].at + i, READ(buf + p->offset[t] + piece[k].from + i));
+}
+
+/* The outputs [first, last) of all positions, of one image after the other, or of all images in a row. Where an image fills less
+ * than a vector, the vectors of a tile come from several images. */
 static void NAME(apply_positions)(ptrdiff_t first, ptrdiff_t last, const int panels, const tgx_conv *p, const tgx_conv_part *part,
                                   const T *buffer, const T *packed, const T *bias, T *to) {
-    const ptrdiff_t n = part->rows * part->cols, vectors = (n + LANES - 1) / LANES, several = vectors == 1;
-    const ptrdiff_t images = several ? 1 : part->images, tiles = several ? part->images : vectors;
-    T panel[TGX_CONV_PANEL / sizeof(T)] __attribute__((aligned(VECTOR_BYTES)));
+    const int joined = panels && p->joined;
+    const ptrdiff_t n = part->rows * part->cols * (joined ? part->images : 1), vectors = (n + LANES - 1) / LANES, several = vectors == 1;
+    const ptrdiff_t images = several || joined ? 1 : part->images, tiles = several && !joined ? part->images : vectors;
+    T panel[TGX_CONV_PANEL(VECTOR_BYTES) / sizeof(T) + LANES] __attribute__((aligned(VECTOR_BYTES)));
+    NAME(piece) piece[NAME(PIECES)];
     NAME(place) at = {0};
     at.out_gap = several ? part->out_image : LANES, at.less = several ? 0 : LANES;
     for (ptrdiff_t i = 0; i < images; i++)
-        for (ptrdiff_t q = 0, some; q < tiles; q += some) {
+        for (ptrdiff_t q = 0, some, pieces = 1; q < tiles; q += some) {
             some = NAME(next)(tiles - q);
             at.gap = several ? p->buffer : LANES, at.valid = several ? n : n - q * LANES;
             at.step = p->taps_x * p->taps_y == 1 && !several ? p->plane : 0;
             at.buf = buffer + i * p->buffer + q * at.gap, at.out = to + i * part->out_image + q * at.out_gap;
-            if (panels) {
-                NAME(fill_panel)(some, p, part, &at, panel);
-                at.buf = panel, at.gap = LANES, at.step = some * LANES;
+            if (joined) {
+                pieces = NAME(cut)(p, part, q * LANES, n - q * LANES < some * LANES ? n : (q + some) * LANES, piece);
+                NAME(fill_pieces)(some, p, part, buffer, piece, pieces, panel);
+                at.out = pieces > 1 ? to : to + piece->out;
+            } else if (panels) {
+                NAME(fill_panel)(some, p, part, at.buf, at.gap, panel);
             }
-            NAME(apply_outputs)(first, last, some, p, part, packed, bias, at);
+            if (panels) at.buf = panel, at.gap = LANES, at.step = some * LANES;
+            NAME(apply_outputs)(first, last, some, p, part, packed, bias, at, piece, pieces);
         }
 }
 
@@ -134,7 +189,7 @@ static void NAME(apply)(const tgx_conv *p, const tgx_conv_part *part, const void
                         void *out) {
     const int panels = p->panel && !p->weight_row;
     ptrdiff_t some = OUT_ROWS;
-    if (panels) some += TGX_CONV_WEIGHTS / (ptrdiff_t)sizeof(T) / (part->channels * p->taps_x * p->taps_y + 1) / OUT_ROWS * OUT_ROWS;
+    if (panels) some += TGX_CONV_WEIGHTS(VECTOR_BYTES) / (ptrdiff_t)sizeof(T) / (part->channels * p->taps_x * p->taps_y + 1) / OUT_ROWS * OUT_ROWS;
     for (ptrdiff_t o = 0; o < p->outputs; o += some)
         NAME(apply_positions)(o, p->outputs - o < some ? p->outputs : o + some, panels, p, part, buffer, packed, bias, out);
 }
