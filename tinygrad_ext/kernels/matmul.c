@@ -1,9 +1,10 @@
 /* Kernels of the matrix products: matmul and its special ranks, linear, and the add-and-multiply family.
  *
  * All fill a tgx_product from two operands seen as batches of matrices. Operands that BLAS cannot read in place are
- * copied; half precision is computed in float32. */
+ * copied; half precision is computed in float32, bfloat16 as it is where the processor multiplies it. */
 #include "matmul_sizes.h"
 #include "product.h"
+#include "product_bf16.h"
 
 /* What is multiplied, and what is added to it. */
 typedef struct {
@@ -102,6 +103,24 @@ static int has_work(const tgx_tensor *a, const tgx_output *o) {
     return a->sizes[a->rank - 1] != 0;
 }
 
+/* Whether the matrices of all batches are one and the same. */
+static int is_one_matrix(const tgx_tensor *b) {
+    for (int i = 0; i < b->rank - 2; i++)
+        if (b->sizes[i] != 1 && b->strides[i]) return 0;
+    return 1;
+}
+
+static int is_bf16(const tgx_tensor *a, const tgx_tensor *b) {
+    return a->dtype == TGX_BF16 && b->dtype == TGX_BF16 && tgx_is_bf16_product(tgx_rows_of(a), tgx_cols_of(b), tgx_depth_of(b));
+}
+
+/* Items of a batch that becomes one tall matrix are padded as if it did not. */
+static int64_t bf16_room(const tgx_tensor *a, const tgx_tensor *b, const tgx_output *o) {
+    int64_t items = 1;
+    for (int i = 0; i < o->rank - 2; i++) items *= o->dims[i];
+    return tgx_bf16_product_room(tgx_rows_of(a), tgx_cols_of(b), tgx_depth_of(b), items, is_one_matrix(b) ? 1 : items);
+}
+
 static int product_shape(tgx_call *c, const operands_t *x) {
     const tgx_tensor *a = x->a, *b = x->b;
     tgx_output *o = &c->outputs[0];
@@ -112,20 +131,14 @@ static int product_shape(tgx_call *c, const operands_t *x) {
         return tgx_fail(c, TGX_NOT_IMPLEMENTED_ERROR, "\"addmm_impl_cpu_\" not implemented for 'Bool': %s() does not take bool; convert "
                         "first, for example with .float() or .long()", c->title);
     if (tgx_is_half(a->dtype)) o->via = TGX_F32;
-    need_operands(c, x, o->via < 0 ? a->dtype : o->via);
+    if (is_bf16(a, b)) c->scratch_bytes = bf16_room(a, b, o);
+    else need_operands(c, x, o->via < 0 ? a->dtype : o->via);
     if (a->count + b->count > TGX_SMALL / 32) c->work = work_of(a->sizes[a->rank - 1], o);
     if (c->target) use_target(c, x, o);
     return 0;
 }
 
 /* ---- run --------------------------------------------------------------------------------------------------------- */
-
-/* Whether the matrices of all batches are one and the same. */
-static int is_one_matrix(const tgx_tensor *b) {
-    for (int i = 0; i < b->rank - 2; i++)
-        if (b->sizes[i] != 1 && b->strides[i]) return 0;
-    return 1;
-}
 
 /* Steps in bytes over the batch dimensions; 0 where t is repeated. */
 static void steps(const tgx_tensor *t, int rank, int64_t *step) {
@@ -188,7 +201,7 @@ static int product_run(tgx_call *c, const operands_t *x, const tgx_scalar *alpha
         p.beta = *beta;
     }
     set_matrices(&p, x->a, x->b, out);
-    return tgx_product_run(c, &p);
+    return is_bf16(x->a, x->b) ? tgx_bf16_product_run(c, &p, is_one_matrix(x->b)) : tgx_product_run(c, &p);
 }
 
 /* ---- products of two --------------------------------------------------------------------------------------------- */

@@ -1,0 +1,213 @@
+/* Both operands are laid out first: of A eight rows side by side, of B 48 columns, pair of depth after pair. A tile of 8 x 48 sums
+ * stays in registers while a stretch of the depth goes by, so that its part of B stays in the second cache level. Each element
+ * is summed in the order of its pairs, wherever it stands and however many threads there are. */
+#include "product_bf16.h"
+#include "isa.h"
+#include <string.h>
+
+enum { ROWS = 8, VECTORS = 3, LANES = 16, COLUMNS = VECTORS * LANES };
+
+static int64_t parts(int64_t n, int64_t size) { return (n + size - 1) / size; }
+static int64_t pairs(int64_t k) { return parts(k, 2); }
+static int64_t left_count(int64_t m, int64_t k) { return parts(m, ROWS) * ROWS * pairs(k); }       /* pairs of an item */
+static int64_t right_count(int64_t n, int64_t k) { return parts(n, LANES) * LANES * pairs(k); }
+
+int64_t tgx_bf16_product_room(int64_t m, int64_t n, int64_t k, int64_t left, int64_t right) {
+    return 4 * (left * left_count(m, k) + right * right_count(n, k));
+}
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <immintrin.h>
+#define INSTRUCTIONS __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma,prefer-vector-width=512")))
+#define INLINE static inline __attribute__((always_inline)) INSTRUCTIONS
+
+enum {
+    LEAST_ROWS = 8,
+    LEAST_COLUMNS = 16,
+    LEAST_DEPTH = 16,
+    LEAST_WORK = 1 << 18,      /* multiplications; with fewer the operands are not worth laying out */
+    STRETCH = 512,            /* pairs of depth at a time */
+    ROW_BLOCK = 16,            /* tiles below each other that one thread takes */
+};
+
+int tgx_is_bf16_product(int64_t m, int64_t n, int64_t k) {
+    static int has = -1;
+    if (m < LEAST_ROWS || n < LEAST_COLUMNS || k < LEAST_DEPTH || (double)m * (double)n * (double)k < LEAST_WORK) return 0;
+    if (has < 0) has = tgx_cpu_level() == 2 && __builtin_cpu_supports("avx512bf16");
+    return has;
+}
+
+typedef struct {
+    const tgx_product *p;
+    uint32_t *left, *right;
+    int64_t left_panels, right_panels, row_blocks, first; /* first: pair of the stretch */
+    int one_b;
+} job_t;
+
+/* to[q all + i] = from[i line + q] for 8 x 8 pairs. */
+INLINE void turn(uint32_t *to, int64_t all, const uint16_t *from, int64_t line) {
+    __m256i row[8], two[8];
+    for (int i = 0; i < 8; i++) row[i] = _mm256_loadu_si256((const __m256i *)(from + i * line));
+    for (int i = 0; i < 8; i += 2) two[i] = _mm256_unpacklo_epi32(row[i], row[i + 1]), two[i + 1] = _mm256_unpackhi_epi32(row[i], row[i + 1]);
+    for (int i = 0; i < 8; i += 4)
+        for (int h = 0; h < 2; h++) {
+            row[i + 2 * h] = _mm256_unpacklo_epi64(two[i + h], two[i + 2 + h]);
+            row[i + 2 * h + 1] = _mm256_unpackhi_epi64(two[i + h], two[i + 2 + h]);
+        }
+    for (int q = 0; q < 4; q++) {
+        _mm256_storeu_si256((__m256i *)(to + q * all), _mm256_permute2x128_si256(row[q], row[q + 4], 0x20));
+        _mm256_storeu_si256((__m256i *)(to + (q + 4) * all), _mm256_permute2x128_si256(row[q], row[q + 4], 0x31));
+    }
+}
+
+/* Pairs [first, last) of `real` of `all` lines, `line` elements apart, side by side: pair 0 of all, then pair 1, ... `step` lies
+ * between elements. */
+INLINE void lay_each(uint32_t *to, int64_t all, int64_t real, const uint16_t *from, int64_t line, int64_t step, int64_t first, int64_t last) {
+    for (int64_t q = first; q < last; q++) {
+        for (int64_t i = 0; i < real; i++) {
+            const uint16_t *pair = from + i * line + 2 * q * step;
+            to[q * all + i] = pair[0] | (uint32_t)pair[step] << 16;
+        }
+        for (int64_t i = real; i < all; i++) to[q * all + i] = 0;
+    }
+}
+
+INLINE void lay(uint32_t *to, int64_t all, int64_t real, const uint16_t *from, int64_t line, int64_t step, int64_t k) {
+    int64_t q = 0;
+    if (line == 1 && real == all && all % LANES == 0)
+        for (; q < k / 2; q++)
+            for (int64_t i = 0; i < all; i += LANES) {
+                const uint16_t *pair = from + 2 * q * step + i;
+                __m512i even = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)pair));
+                __m512i odd = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(pair + step)));
+                _mm512_storeu_si512(to + q * all + i, _mm512_or_si512(even, _mm512_slli_epi32(odd, 16)));
+            }
+    else if (step == 1 && real == all)
+        for (; q + 8 <= k / 2; q += 8)
+            for (int64_t i = 0; i < all; i += 8) turn(to + q * all + i, all, from + i * line + 2 * q, line);
+    lay_each(to, all, real, from, line, step, q, k / 2);
+    if (k % 2)
+        for (int64_t i = 0; i < all; i++) to[k / 2 * all + i] = i < real ? from[i * line + (k - 1) * step] : 0;
+}
+
+static int64_t at_most(int64_t n, int64_t limit) { return n < limit ? n : limit; }
+
+/* Where an operand of an item begins, by its steps in bytes over the batch. */
+static int64_t place(const tgx_product *p, const int64_t *step, int64_t item) {
+    int64_t at = 0;
+    for (int d = p->rank - 1; d >= 0; d--) at += item % p->sizes[d] * step[d], item /= p->sizes[d];
+    return at;
+}
+
+INSTRUCTIONS static int lay_left(void *context, ptrdiff_t lo, ptrdiff_t hi) {
+    const job_t *j = context;
+    const tgx_product *p = j->p;
+    const tgx_shape *s = &p->s;
+    for (int64_t i = lo; i < hi; i++) {
+        const int64_t item = i / j->left_panels, panel = i % j->left_panels;
+        const uint16_t *from = (const uint16_t *)(p->a + place(p, p->a_step, item)) + panel * ROWS * s->a_row;
+        lay(j->left + i * ROWS * pairs(s->k), ROWS, at_most(s->m - panel * ROWS, ROWS), from, s->a_row, s->a_col, s->k);
+    }
+    return 0;
+}
+
+INSTRUCTIONS static int lay_right(void *context, ptrdiff_t lo, ptrdiff_t hi) {
+    const job_t *j = context;
+    const tgx_product *p = j->p;
+    const tgx_shape *s = &p->s;
+    for (int64_t i = lo; i < hi; i++) {
+        const int64_t item = i / j->right_panels, panel = i % j->right_panels, real = at_most(s->n - panel * COLUMNS, COLUMNS);
+        const uint16_t *from = (const uint16_t *)(p->b + place(p, p->b_step, item)) + panel * COLUMNS * s->b_col;
+        uint32_t *to = j->right + item * right_count(s->n, s->k) + panel * COLUMNS * pairs(s->k);
+        lay(to, parts(real, LANES) * LANES, real, from, s->b_col, s->b_row, s->k);
+    }
+    return 0;
+}
+
+typedef struct { float *c; int64_t row, col, rows, cols; float alpha, beta; } target_t;
+
+INLINE void put(const target_t *t, int64_t r, int64_t q, __m512 sum) {
+    const int64_t valid = t->cols - q * LANES;
+    const __mmask16 mask = valid >= LANES ? 0xffff : (__mmask16)((1u << valid) - 1);
+    float *c = t->c + r * t->row + q * LANES * t->col, lanes[LANES];
+    if (t->alpha != 1) sum = _mm512_mul_ps(sum, _mm512_set1_ps(t->alpha));
+    if (t->col == 1) {
+        if (t->beta == 1) sum = _mm512_add_ps(sum, _mm512_maskz_loadu_ps(mask, c));
+        else if (t->beta != 0) sum = _mm512_fmadd_ps(_mm512_maskz_loadu_ps(mask, c), _mm512_set1_ps(t->beta), sum);
+        _mm512_mask_storeu_ps(c, mask, sum);
+        return;
+    }
+    _mm512_storeu_ps(lanes, sum);
+    for (int64_t i = 0; i < LANES && i < valid; i++)
+        c[i * t->col] = t->beta == 0 ? lanes[i] : __builtin_fmaf(t->beta, c[i * t->col], lanes[i]);
+}
+
+INLINE void tile(const int vectors, int64_t count, const uint32_t *a, const uint32_t *b, const target_t *t) {
+    __m512 sum[ROWS][VECTORS];
+    for (int r = 0; r < ROWS; r++)
+        for (int q = 0; q < vectors; q++) sum[r][q] = _mm512_setzero_ps();
+    for (int64_t i = 0; i < count; i++, a += ROWS, b += vectors * LANES) {
+        __m512i in[VECTORS];
+        for (int q = 0; q < vectors; q++) in[q] = _mm512_loadu_si512(b + q * LANES);
+        for (int r = 0; r < ROWS; r++) {
+            const __m512i factor = _mm512_set1_epi32((int)a[r]);
+            for (int q = 0; q < vectors; q++) sum[r][q] = _mm512_dpbf16_ps(sum[r][q], (__m512bh)factor, (__m512bh)in[q]);
+        }
+    }
+    for (int r = 0; r < ROWS; r++)
+        if (r < t->rows)
+            for (int q = 0; q < vectors; q++) put(t, r, q, sum[r][q]);
+}
+
+/* By themselves: gcc finds a register for each sum only so. */
+#define TILE(vectors) \
+    INSTRUCTIONS static __attribute__((noinline)) void tile_##vectors(int64_t count, const uint32_t *a, const uint32_t *b, const target_t *t) { \
+        tile(vectors, count, a, b, t); \
+    }
+TILE(1)
+TILE(2)
+TILE(3)
+
+/* Units are (item, panel of columns, block of rows). */
+static int multiply(void *context, ptrdiff_t lo, ptrdiff_t hi) {
+    const job_t *j = context;
+    const tgx_product *p = j->p;
+    const tgx_shape *s = &p->s;
+    const int64_t all = pairs(s->k), count = at_most(all - j->first, STRETCH);
+    for (int64_t unit = lo; unit < hi; unit++) {
+        const int64_t item = unit / j->row_blocks / j->right_panels, panel = unit / j->row_blocks % j->right_panels;
+        const int64_t last = at_most((unit % j->row_blocks + 1) * ROW_BLOCK, j->left_panels);
+        const int64_t cols = at_most(s->n - panel * COLUMNS, COLUMNS), vectors = parts(cols, LANES);
+        const uint32_t *b = j->right + (j->one_b ? 0 : item) * right_count(s->n, s->k) + panel * COLUMNS * all + j->first * vectors * LANES;
+        float *c = (float *)(p->c + place(p, p->c_step, item)) + panel * COLUMNS * s->c_col;
+        for (int64_t r = unit % j->row_blocks * ROW_BLOCK; r < last; r++) {
+            const uint32_t *a = j->left + (item * j->left_panels + r) * ROWS * all + j->first * ROWS;
+            const target_t t = {c + r * ROWS * s->c_row, s->c_row, s->c_col, at_most(s->m - r * ROWS, ROWS), cols, (float)p->alpha.f,
+                                j->first ? 1 : (float)p->beta.f};
+            if (vectors == 3) tile_3(count, a, b, &t);
+            else if (vectors == 2) tile_2(count, a, b, &t);
+            else tile_1(count, a, b, &t);
+        }
+    }
+    return 0;
+}
+
+int tgx_bf16_product_run(tgx_call *c, const tgx_product *p, int one_b) {
+    const tgx_shape *s = &p->s;
+    job_t j = {.p = p, .left = c->scratch, .one_b = one_b};
+    int code;
+    j.right = j.left + p->batches * left_count(s->m, s->k);
+    j.left_panels = parts(s->m, ROWS), j.right_panels = parts(s->n, COLUMNS), j.row_blocks = parts(j.left_panels, ROW_BLOCK);
+    const int64_t units = p->batches * j.right_panels * j.row_blocks, panel = pairs(s->k) * 16;
+    const double work = (double)s->m * (double)s->n * (double)s->k / (double)(j.right_panels * j.row_blocks) + 1;
+    const int64_t grain = work > 1 << 20 ? 1 : (int64_t)((1 << 20) / work) + 1;
+    if ((code = c->services->parallel_for(lay_left, &j, p->batches * j.left_panels, TGX_SMALL / panel + 1))) return code;
+    if ((code = c->services->parallel_for(lay_right, &j, (one_b ? 1 : p->batches) * j.right_panels, TGX_SMALL / panel + 1))) return code;
+    for (; j.first < pairs(s->k); j.first += STRETCH)
+        if ((code = c->services->parallel_for(multiply, &j, units, grain))) return code;
+    return 0;
+}
+#else
+int tgx_is_bf16_product(int64_t m, int64_t n, int64_t k) { return 0; }
+int tgx_bf16_product_run(tgx_call *c, const tgx_product *p, int one_b) { return TGX_FAILED; }
+#endif
