@@ -159,6 +159,28 @@ def test_grid_sample_has_the_same_bits_for_every_split(mode):
     assert tg.equal(F.grid_sample(turned, grid, mode, "reflection", False), whole[0])
 
 
+@pytest.mark.parametrize("count", [1, 63, 64, 65, 130])
+@pytest.mark.parametrize("dtype", [tg.float32, tg.float64])
+def test_grid_sample_of_rows_around_a_block(count, dtype):
+    """Bilinear values as NumPy finds them, and the bits and slopes of each point as of the point alone."""
+    image, grid = numbers(1, 2, 5, 7).to(dtype), numbers(1, 1, count, 2).to(dtype).requires_grad_()
+    read = F.grid_sample(image, grid, align_corners=True)
+    (slope,) = tg.autograd.grad(read.sum(), grid)
+    padded = np.pad(image[0].double().numpy(), ((0, 0), (1, 2), (1, 2)))
+    x, y = np.clip((grid.detach()[0, 0].double().numpy().T + 1) * [[3], [2]], -1, [[7], [5]])
+    i, j = np.floor(y).astype(int), np.floor(x).astype(int)
+    t, u = y - i, x - j
+    upper = padded[:, i + 1, j + 1] * (1 - u) + padded[:, i + 1, j + 2] * u
+    lower = padded[:, i + 2, j + 1] * (1 - u) + padded[:, i + 2, j + 2] * u
+    atol = 1e-5 if dtype == tg.float32 else 1e-12
+    np.testing.assert_allclose(read[0, :, 0].detach().double().numpy(), upper * (1 - t) + lower * t, atol=atol)
+    for k in {0, count // 2, count - 1}:
+        point = grid.detach()[:, :, k : k + 1].clone().requires_grad_()
+        alone = F.grid_sample(image, point, align_corners=True)
+        assert tg.equal(alone[..., 0], read[..., k])
+        assert tg.equal(tg.autograd.grad(alone.sum(), point)[0][..., 0, :], slope[..., k, :])
+
+
 def test_grid_sample_reads_nothing_outside():
     image = tg.full((1, 1, 2, 2), float("inf"))
     for far in (3.0, 1e30, -1e30):

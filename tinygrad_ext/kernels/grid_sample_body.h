@@ -4,49 +4,48 @@
  * for every point, so blocks and threads change no bit. */
 
 typedef struct {
-    int taps, corners;
     T line[3][4][TGX_GRID_BLOCK], slope[3][4][TGX_GRID_BLOCK];  /* weight of a tap, and its slope by the grid's coordinate */
     INDEX place[3][4][TGX_GRID_BLOCK];                              /* times the dimension's stride; -1: outside */
     T weight[TGX_GRID_CORNERS][TGX_GRID_BLOCK];
     INDEX at[TGX_GRID_CORNERS][TGX_GRID_BLOCK];                 /* 0 for what lies outside */
     BITS keep[TGX_GRID_CORNERS][TGX_GRID_BLOCK];                /* and of its element no bit */
-} NAME(block);
+    int taps, shift, corners;                                   /* taps of a dimension: 1 << shift */
+} ALIGNED NAME(block);
 
 /* Coordinates brought within the image, for paddings that do so; *slope is multiplied by theirs, which ends at the border. */
-static void NAME(bound)(const tgx_grid_job *job, T top, T *p, T *slope, ptrdiff_t n) {
+static void NAME(bound)(const tgx_grid_job *job, T top, T *p, T *slope) {
     if (job->padding == TGX_ZEROS) return;
     if (job->padding == TGX_REFLECTION) {
         const T low = job->align ? 0 : (T)-0.5, span = job->align ? top : top + 1;
-        EACH(n) {
+        EACH {
             const T turn = ABS(p[j] - low), flips = FLOOR(turn / span), rest = turn - flips * span, half = flips * (T)0.5;
             const int odd = half != FLOOR(half), below = p[j] < low;
             const T there = span - rest + low, back = rest + low, turned = -slope[j];
             slope[j] = odd != below ? turned : slope[j], p[j] = odd ? there : back;
         }
     }
-    EACH(n) {
+    EACH {
         const T q = p[j], s = slope[j], least = q > 0 ? q : 0;
         slope[j] = (q > 0) & (q < top) ? s : 0, p[j] = least < top ? least : top;
     }
 }
 
-/* Taps of dimension d for n points; g is the first point's coordinate. Nothing is said of slopes of the nearest element. */
-static void NAME(taps)(const tgx_grid_job *job, int d, const T *g, ptrdiff_t n, NAME(block) *b) {
-    const int dims = job->dims, mode = job->mode;
+/* Taps of dimension d for the points whose coordinate is `point`. Nothing is said of slopes of the nearest element. */
+static void NAME(taps)(const tgx_grid_job *job, int d, T *point, NAME(block) *b) {
+    const int mode = job->mode;
     const T size = (T)job->size[d], top = size - 1, scale = (job->align ? top : size) / 2, a = (T)-0.75;
-    T point[TGX_GRID_BLOCK], slope[TGX_GRID_BLOCK], low[TGX_GRID_BLOCK];
-    for (ptrdiff_t j = 0; j < n; j++) point[j] = g[j * dims] + 1;
-    if (job->align) EACH(n) point[j] = point[j] * scale, slope[j] = scale;
-    else EACH(n) point[j] = (point[j] * size - 1) * (T)0.5, slope[j] = scale;
-    if (mode != TGX_BICUBIC) NAME(bound)(job, top, point, slope, n);
-    if (mode == TGX_NEAREST) EACH(n) low[j] = RINT(point[j]);
-    else EACH(n) low[j] = FLOOR(point[j]);
-    if (mode == TGX_NEAREST) EACH(n) b->line[d][0][j] = 1;
-    else if (mode == TGX_BILINEAR) EACH(n) {
+    T slope[TGX_GRID_BLOCK] ALIGNED, low[TGX_GRID_BLOCK] ALIGNED;
+    if (job->align) EACH point[j] = (point[j] + 1) * scale, slope[j] = scale;
+    else EACH point[j] = ((point[j] + 1) * size - 1) * (T)0.5, slope[j] = scale;
+    if (mode != TGX_BICUBIC) NAME(bound)(job, top, point, slope);
+    if (mode == TGX_NEAREST) EACH low[j] = RINT(point[j]);
+    else EACH low[j] = FLOOR(point[j]);
+    if (mode == TGX_NEAREST) EACH b->line[d][0][j] = 1;
+    else if (mode == TGX_BILINEAR) EACH {
         const T t = point[j] - low[j];
         b->line[d][0][j] = 1 - t, b->line[d][1][j] = t, b->slope[d][0][j] = -slope[j], b->slope[d][1][j] = slope[j];
     }
-    else EACH(n) {                                              /* Keys 1981, as interpolate has it */
+    else EACH {                                              /* Keys 1981, as interpolate has it */
         const T t = point[j] - low[j], u = 1 - t, far = t + 1, rest = 2 - t;
         b->line[d][0][j] = ((a * far - 5 * a) * far + 8 * a) * far - 4 * a;
         b->line[d][1][j] = ((a + 2) * t - (a + 3)) * t * t + 1;
@@ -61,11 +60,11 @@ static void NAME(taps)(const tgx_grid_job *job, int d, const T *g, ptrdiff_t n, 
     for (int k = 0; k < b->taps; k++) {
         const T shift = (T)(mode == TGX_BICUBIC ? k - 1 : k);
         if (mode == TGX_BICUBIC) {
-            EACH(n) point[j] = low[j] + shift;
-            NAME(bound)(job, top, point, slope, n);
+            EACH point[j] = low[j] + shift;
+            NAME(bound)(job, top, point, slope);
         }
         const T *near = mode == TGX_BICUBIC ? point : low, further = mode == TGX_BICUBIC ? 0 : shift;
-        EACH(n) {
+        EACH {
             const T q = near[j] + further;
             const int in = (q >= 0) & (q <= top);
             const INDEX at = (INDEX)(in ? q : 0) * stride;
@@ -74,20 +73,34 @@ static void NAME(taps)(const tgx_grid_job *job, int d, const T *g, ptrdiff_t n, 
     }
 }
 
+/* The coordinates of n points, each dimension by itself. */
+static inline __attribute__((always_inline)) void NAME(apart)(int dims, const T *g, ptrdiff_t n, T point[3][TGX_GRID_BLOCK]) {
+    if (n == TGX_GRID_BLOCK) {
+        for (int d = 0; d < dims; d++) EACH point[d][j] = g[j * dims + d];
+    } else {
+        memset(point, 0, (size_t)dims * sizeof point[0]);
+        for (ptrdiff_t j = 0; j < n; j++)
+            for (int d = 0; d < dims; d++) point[d][j] = g[j * dims + d];
+    }
+}
+
 static void NAME(find)(const tgx_grid_job *job, ptrdiff_t image, ptrdiff_t first, ptrdiff_t n, NAME(block) *b) {
     const T *g = (const T *)job->grid + (image * job->points + first) * job->dims;
-    b->taps = job->mode == TGX_BILINEAR ? 2 : job->mode == TGX_NEAREST ? 1 : 4, b->corners = 1;
-    for (int d = 0; d < job->dims; d++) NAME(taps)(job, d, g + job->dims - 1 - d, n, b), b->corners *= b->taps;
+    b->shift = job->mode == TGX_BILINEAR ? 1 : job->mode == TGX_NEAREST ? 0 : 2, b->taps = 1 << b->shift, b->corners = 1;
+    T point[3][TGX_GRID_BLOCK] ALIGNED;
+    if (job->dims == 2) NAME(apart)(2, g, n, point);
+    else NAME(apart)(3, g, n, point);
+    for (int d = 0; d < job->dims; d++) NAME(taps)(job, d, point[job->dims - 1 - d], b), b->corners *= b->taps;
     for (int k = 0; k < b->corners; k++) {
-        const int last = k % b->taps, middle = k / b->taps % b->taps, first = k / b->taps / b->taps, d = job->dims - 1;
+        const int last = k & (b->taps - 1), middle = k >> b->shift & (b->taps - 1), first = k >> 2 * b->shift, d = job->dims - 1;
         const T *u = b->line[d][last], *v = b->line[d - 1][middle], *w = b->line[0][first];
         const INDEX *p = b->place[d][last], *q = b->place[d - 1][middle], *r = b->place[0][first];
-        if (d == 1) EACH(n) {
+        if (d == 1) EACH {
             const INDEX at = p[j] + q[j];
             const int out = (p[j] | q[j]) < 0;
             b->weight[k][j] = u[j] * v[j], b->at[k][j] = out ? 0 : at, b->keep[k][j] = out ? 0 : -1;
         }
-        else EACH(n) {
+        else EACH {
             const INDEX at = p[j] + q[j] + r[j];
             const int out = (p[j] | q[j] | r[j]) < 0;
             b->weight[k][j] = u[j] * v[j] * w[j], b->at[k][j] = out ? 0 : at, b->keep[k][j] = out ? 0 : -1;
@@ -118,11 +131,11 @@ static int NAME(read)(void *given, ptrdiff_t lo, ptrdiff_t hi) {
         NAME(find)(job, image, first, n, &b);
         for (ptrdiff_t c = 0; c < job->channels; c++) {
             const T *x = (const T *)job->x + (image * job->channels + c) * job->plane;
-            T *y = (T *)job->to + (image * job->channels + c) * job->points + first, sum[TGX_GRID_BLOCK];
-            if (b.corners == 1) EACH(n) sum[j] = CORNER(0);
+            T *y = (T *)job->to + (image * job->channels + c) * job->points + first, sum[TGX_GRID_BLOCK] ALIGNED;
+            if (b.corners == 1) EACH sum[j] = CORNER(0);
             else for (int k = 0; k < b.corners; k += 4) {
-                if (k) EACH(n) sum[j] = sum[j] + TERM(k) + TERM(k + 1) + TERM(k + 2) + TERM(k + 3);
-                else EACH(n) sum[j] = TERM(0) + TERM(1) + TERM(2) + TERM(3);
+                if (k) EACH sum[j] = sum[j] + TERM(k) + TERM(k + 1) + TERM(k + 2) + TERM(k + 3);
+                else EACH sum[j] = TERM(0) + TERM(1) + TERM(2) + TERM(3);
             }
             memcpy(y, sum, (size_t)n * sizeof(T));
         }
@@ -166,24 +179,25 @@ static int NAME(slopes)(void *given, ptrdiff_t lo, ptrdiff_t hi) {
     }
     for (ptrdiff_t i = lo; i < hi; i++) {
         const ptrdiff_t image = i / job->blocks, first = i % job->blocks * TGX_GRID_BLOCK, n = NAME(left)(job, first);
-        T dot[TGX_GRID_CORNERS][TGX_GRID_BLOCK], sum[TGX_GRID_BLOCK];           /* of what arrived and a corner, over channels */
+        T dot[TGX_GRID_CORNERS][TGX_GRID_BLOCK] ALIGNED;        /* of what arrived and a corner, over channels */
+        T sum[TGX_GRID_BLOCK] ALIGNED, arrived[TGX_GRID_BLOCK] ALIGNED = {0};
         NAME(find)(job, image, first, n, &b);
         memset(dot, 0, (size_t)b.corners * sizeof dot[0]);
         for (ptrdiff_t c = 0; c < job->channels; c++) {
             const T *x = (const T *)job->x + (image * job->channels + c) * job->plane;
-            const T *g = (const T *)job->grad + (image * job->channels + c) * job->points + first;
-            for (int k = 0; k < b.corners; k++) EACH(n) dot[k][j] += g[j] * CORNER(k);
+            memcpy(arrived, (const T *)job->grad + (image * job->channels + c) * job->points + first, (size_t)n * sizeof(T));
+            for (int k = 0; k < b.corners; k++) EACH dot[k][j] += arrived[j] * CORNER(k);
         }
         for (int d = 0; d < dims; d++) {
             for (int k = 0; k < b.corners; k++) {
-                T w[TGX_GRID_BLOCK];
+                T w[TGX_GRID_BLOCK] ALIGNED;
                 int rest = k;
-                EACH(n) w[j] = dot[k][j];
+                EACH w[j] = dot[k][j];
                 for (int e = dims - 1; e >= 0; e--, rest /= b.taps) {
                     const T *line = (e == d ? b.slope : b.line)[e][rest % b.taps];
-                    EACH(n) w[j] *= line[j];
+                    EACH w[j] *= line[j];
                 }
-                EACH(n) sum[j] = k ? sum[j] + w[j] : w[j];
+                EACH sum[j] = k ? sum[j] + w[j] : w[j];
             }
             T *to = (T *)job->to + (image * job->points + first) * dims + dims - 1 - d;
             for (ptrdiff_t j = 0; j < n; j++) to[j * dims] = sum[j];

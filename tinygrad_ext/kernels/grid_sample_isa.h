@@ -3,7 +3,9 @@
 #include <math.h>
 #include <string.h>
 
-#define EACH(count) _Pragma("omp simd") for (ptrdiff_t j = 0; j < (count); j++)
+#define ALIGNED __attribute__((aligned(64)))
+/* All points of a block; those behind the last are points too, in the middle of the image, and are not kept. */
+#define EACH _Pragma("omp simd") for (ptrdiff_t j = 0; j < TGX_GRID_BLOCK; j++)
 
 #define T float
 #define BITS int32_t
