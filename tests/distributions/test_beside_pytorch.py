@@ -174,6 +174,15 @@ def test_slopes_of_gamma_and_beta_samples_are_those_of_their_quantiles():
             np.testing.assert_allclose(slope.numpy() * (1 - x), expected, rtol=1e-5)
 
 
+def test_slopes_of_float32_are_those_of_float64_rounded():
+    draws = np.random.default_rng(3)
+    a, b = draws.uniform(0.05, 40, (2, 500)).astype(np.float32)
+    gamma, beta = draws.gamma(a).astype(np.float32), draws.beta(a, b).clip(1e-4, 1 - 1e-4).astype(np.float32)
+    for slope, given in ((tg._standard_gamma_grad, (a, gamma)), (tg._dirichlet_grad, (beta, a, a + b))):
+        wide = slope(*[tg.tensor(v.astype(np.float64)) for v in given]).numpy()
+        np.testing.assert_allclose(slope(*map(tg.tensor, given)).numpy(), wide, rtol=2e-7, atol=1e-30)
+
+
 TRANSFORMS = {
     "exp": lambda t: t.ExpTransform(),
     "power": lambda t: t.ComposeTransform([t.ExpTransform(), t.PowerTransform(2.0)]),

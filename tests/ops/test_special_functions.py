@@ -68,6 +68,18 @@ def test_incomplete_gamma_at_its_edges():
     np.testing.assert_array_equal(tg.igammac(a, x).numpy(), [0, NAN, 1, 0, NAN, NAN, 1])
 
 
+def test_incomplete_gamma_in_all_its_regions():
+    special = pytest.importorskip("scipy.special")
+    a = np.array([1e-3, 0.1, 0.9, 3.0, 7.5, 40.0, 900.0, 9e3, 3e4])[:, None]
+    x = a * np.array([0.2, 0.9, 1.0, 1.1, 1.5]) + np.array([0.0, 0.3, 1.2, 6.0, 30.0])
+    for name in ("gammainc", "gammaincc"):
+        wanted, ours = getattr(special, name)(a, x), getattr(tg.special, name)
+        np.testing.assert_allclose(ours(tg.tensor(a), tg.tensor(x)).numpy(), wanted, rtol=1e-9, atol=1e-290)
+        single = [v.astype(np.float32) for v in (a, x)]
+        rounded = ours(*[tg.tensor(v.astype(np.float64)) for v in single]).float().numpy()
+        np.testing.assert_array_max_ulp(ours(*map(tg.tensor, single)).numpy(), rounded, 1)
+
+
 def test_zeta_at_its_edges():
     s, q = tg.tensor([1.0, 0.5, 2.0, 2.0, 2.5, 3.0]), tg.tensor([2.0, 2.0, 0.0, -3.0, -0.5, -0.5])
     got = tg.special.zeta(s, q).numpy()

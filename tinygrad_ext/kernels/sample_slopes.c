@@ -10,6 +10,9 @@
 
 enum { LONGEST = 1 << 20 };
 
+/* Digamma; what lies right of zero, which is all that is drawn from, needs no reflection. */
+static double psi(double y) { return y >= 0 ? vm_digamma_positive_f64(y) : vm_digamma_f64(y); }
+
 /* ---- gamma ------------------------------------------------------------------------------------------------------- */
 
 /* Far up, x as a series in the normal variable z of its place: x = a + z sqrt(a) + (z^2 - 1) / 3 + ... */
@@ -22,16 +25,17 @@ static double gamma_slope_large(double a, double x) {
     return 1 + z / (2 * root) - (z * z * z - 7 * z) / (72 * a * root);
 }
 
-/* Terms x^(n+1) / (a (a+1) ... (a+n)), each times psi(a+n+1) - log(x). */
-static double gamma_slope(double a, double x) {
+/* Terms x^(n+1) / (a (a+1) ... (a+n)), each times psi(a+n+1) - log(x); those that follow are bounded by a geometric series. */
+static double gamma_slope(double a, double x, double least) {
     if (isnan(a) || isnan(x)) return a + x;
     if (x <= 0) return 0;
     if (a > 1e5) return gamma_slope_large(a, x);
-    double term = x / a, factor = vm_digamma_f64(a + 1) - log(x), sum = 0;
-    for (int n = 1; n < LONGEST; n++) {
-        sum += term * factor;
-        if (n > x - a && fabs(term * factor) < 1e-17 * fabs(sum)) break;
-        factor += 1 / (a + n), term *= x / (a + n);
+    double term = x / a, factor = psi(a + 1) - log(x), sum = 0, next = a + 1;
+    for (int n = 1; n < LONGEST; n++, next += 1) {
+        const double part = term * factor, inverse = 1 / next;
+        sum += part;
+        if (next > x && fabs(part) * next < least * fabs(sum) * (next - x)) break;
+        factor += inverse, term *= x * inverse;
     }
     return sum;
 }
@@ -40,24 +44,23 @@ static double gamma_slope(double a, double x) {
 
 /* F is the density times S = x (1 - x) / a * sum of c_n x^n with c_n = (a+b)_n / (a+1)_n, by its lower end; `own` says
  * whether the derivative is with respect to a or to b. Returns S * rise + dS. */
-static double beta_series(double a, double b, double x, double rest, double rise, int own) {
-    double term = x * rest / a, slope = own ? -1 / a : 0, sum = 0;
-    for (int n = 0; n < LONGEST; n++) {
-        double part = term * (rise + slope);
+static double beta_series(double a, double b, double x, double rest, double rise, int own, double least) {
+    double term = x * rest / a, slope = own ? rise - 1 / a : rise, sum = 0, above = a + b, below = a + 1;
+    for (int n = 0; n < LONGEST; n++, above += 1, below += 1) {
+        const double part = term * slope, inverse = 1 / below, ratio = above * inverse * x;
         sum += part;
-        double ratio = (a + b + n) / (a + 1 + n) * x;
-        if (ratio < 1 && fabs(part) < 1e-17 * fabs(sum) * (1 - ratio)) break;
-        slope += 1 / (a + b + n) - (own ? 1 / (a + 1 + n) : 0), term *= ratio;
+        if (ratio < 1 && fabs(part) < least * fabs(sum) * (1 - ratio)) break;
+        slope += 1 / above - (own ? inverse : 0), term *= ratio;
     }
     return sum;
 }
 
 /* dx/da of a beta variable x with the parameters a and total - a. */
-static double beta_slope(double x, double a, double total) {
-    double b = total - a, rise = log(x) - vm_digamma_f64(a) + vm_digamma_f64(total);
+static double beta_slope(double x, double a, double total, double least) {
     if (!(x > 0 && x < 1)) return isnan(x) ? x : 0;
-    if (x <= (a + 1) / (total + 2)) return -beta_series(a, b, x, 1 - x, rise, 1);
-    return beta_series(b, a, 1 - x, x, rise, 0);
+    double b = total - a, rise = log(x) - psi(a) + psi(total);
+    if (x <= (a + 1) / (total + 2)) return -beta_series(a, b, x, 1 - x, rise, 1, least);
+    return beta_series(b, a, 1 - x, x, rise, 0, least);
 }
 
 /* ---- kernels ----------------------------------------------------------------------------------------------------- */
@@ -87,15 +90,20 @@ static void put(const tgx_call *c, int64_t i, double value) {
     else ((float *)out->data)[i] = (float)value;
 }
 
+/* What may be left of a series: of float32 four digits behind the last. */
+static double least_of(const tgx_call *c) { return tgx_out(c, 0)->dtype == TGX_F64 ? 1e-17 : 1e-12; }
+
 static int gamma_range(void *job, ptrdiff_t from, ptrdiff_t to) {
-    for (ptrdiff_t i = from; i < to; i++) put(job, i, gamma_slope(at(job, 0, i), at(job, 1, i)));
+    const double least = least_of(job);
+    for (ptrdiff_t i = from; i < to; i++) put(job, i, gamma_slope(at(job, 0, i), at(job, 1, i), least));
     return 0;
 }
 
 static int beta_range(void *job, ptrdiff_t from, ptrdiff_t to) {
+    const double least = least_of(job);
     for (ptrdiff_t i = from; i < to; i++) {
         double x = at(job, 0, i);
-        put(job, i, beta_slope(x, at(job, 1, i), at(job, 2, i)) / (1 - x));
+        put(job, i, beta_slope(x, at(job, 1, i), at(job, 2, i), least) / (1 - x));
     }
     return 0;
 }

@@ -2,10 +2,17 @@
  *
  * Q and P of DLMF 8.2: the power series left of a + 1, Legendre's continued fraction right of it, and near a large `a`
  * Temme's uniform expansion with four terms (1979; DLMF 8.12), whose coefficients follow from its recurrence in 60-digit
- * arithmetic. The factor x^a e^-x / gamma(a) goes through a (x/a - 1 - log(x/a)), which does not cancel. */
+ * arithmetic. The factor x^a e^-x / gamma(a) goes through a (x/a - 1 - log(x/a)), which does not cancel.
+ *
+ * `least` is what may be left of a sum: what a double shows, or, of float32, four digits behind the last. The fraction is a pair of
+ * recurrences, whose divisions nothing waits for; Lentz's form of it, two divisions one after the other a step, took four times
+ * as long. */
 #ifndef TGX_SPECIAL_GAMMA_H
 #define TGX_SPECIAL_GAMMA_H
 #include "chebyshev.h"
+
+#define VM_LEAST_F64 1e-17
+#define VM_LEAST_F32 1e-12
 
 static const double vm_c_zeta_minus_1[] = {0x1.4a34cc4a60fa6p-1, 0x1.9dd002780310ap-3, 0x1.51322ac7d8483p-4, 
     0x1.2e831d94f99b7p-5, 0x1.1c26130249124p-6, 0x1.1196d0a679c47p-7, 0x1.0b36af86396e9p-8, 0x1.073e7b02d6ae0p-9, 
@@ -53,9 +60,10 @@ VM_RARE double vm_minus_log1p(double u) {
     return r * (u - 2.0 * s * sum);
 }
 
-/* x^a e^-x / gamma(a). */
-VM_RARE double vm_gamma_density(double a, double x) {
+/* x^a e^-x / gamma(a); of float32 by one exponential, whose argument has digits to spare. */
+VM_RARE double vm_gamma_density(double a, double x, double least) {
     if (a < 8.0) {
+        if (least > VM_LEAST_F64) return exp(a * log(x) - x - vm_lgamma_positive_f64(a));
         if (x < 300.0) return pow(x, a) * exp(-x) / tgamma(a);
         return exp(a * log(x) - x - lgamma(a));
     }
@@ -64,35 +72,33 @@ VM_RARE double vm_gamma_density(double a, double x) {
     return sqrt(a / 6.28318530717958647693) * exp(-a * vm_minus_log1p((x - a) / a) - stirling);
 }
 
-VM_RARE double vm_gamma_series(double a, double x) {
+VM_RARE double vm_gamma_series(double a, double x, double least) {
     double term = 1.0, sum = 1.0;
-    for (double n = a + 1.0; term > sum * 1e-17; n += 1.0) sum += term *= x / n;
-    return sum * vm_gamma_density(a, x) / a;
+    for (double n = a + 1.0; term * n > sum * least * (n - x); n += 1.0) sum += term *= x / n;
+    return sum * vm_gamma_density(a, x, least) / a;
 }
 
-VM_RARE double vm_gamma_fraction(double a, double x) {
-    const double tiny = 1e-300;
-    double b = x + 1.0 - a, c = 1.0 / tiny, d = 1.0 / b, h = d;
-    for (int n = 1; n < 100000; n++) {
-        double an = -n * (n - a);
-        b += 2.0;
-        d = an * d + b, d = 1.0 / (fabs(d) < tiny ? tiny : d);
-        c = b + an / c, c = fabs(c) < tiny ? tiny : c;
-        double step = c * d;
-        h *= step;
-        if (fabs(step - 1.0) < 1e-16) break;
+VM_RARE double vm_gamma_fraction(double a, double x, double least) {
+    double b = x + 1.0 - a, p = 1.0, q = b, p_before = 0.0, q_before = 1.0, h = p / q;
+    for (double n = 1.0; n < 1e5; n += 1.0) {
+        double an = n * (a - n), p_next = (b += 2.0) * p + an * p_before, q_next = b * q + an * q_before;
+        p_before = p, q_before = q, p = p_next, q = q_next;
+        double before = h;
+        h = p / q;
+        if (fabs(h - before) <= 10.0 * least * fabs(h)) break;
+        if (fabs(q) > 1e100) p *= 1e-100, q *= 1e-100, p_before *= 1e-100, q_before *= 1e-100;
     }
-    return h * vm_gamma_density(a, x);
+    return h * vm_gamma_density(a, x, least);
 }
 
 /* Q for small x and small a, where 1 - P cancels: 1 - x^a / gamma(1 + a) less the rest of the series of P. */
-VM_RARE double vm_gamma_upper_small(double a, double x) {
+VM_RARE double vm_gamma_upper_small(double a, double x, double least) {
     double factor = 1.0, sum = 0.0;
     for (int n = 1; n < 200; n++) {
         factor *= -x / n;
         double term = factor / (a + n);
         sum += term;
-        if (fabs(term) <= 1e-17 * fabs(sum)) break;
+        if (fabs(term) <= least * fabs(sum)) break;
     }
     double log_gamma = a <= 0.5 ? vm_lgamma1p(a) : lgamma(1.0 + a), e = a * log(x) - log_gamma;
     return -expm1(e) - a * exp(e) * sum;
@@ -114,19 +120,21 @@ VM_RARE double vm_gamma_uniform(double a, double x, int upper) {
     return 0.5 * erfc(upper ? argument : -argument) + (upper ? rest : -rest);
 }
 
-VM_RARE double vm_gamma_part(double a, double x, int upper) {
+VM_RARE double vm_gamma_part(double a, double x, int upper, double least) {
     if (!(a >= 0.0 && x >= 0.0)) return (double)NAN;
     if (a == 0.0) return x > 0.0 ? !upper : (double)NAN;
     if (x == 0.0) return upper;
     if (isinf(a)) return isinf(x) ? (double)NAN : upper;
     if (isinf(x)) return !upper;
     if (a >= 1e4 && fabs(x - a) < 0.4 * a) return vm_gamma_uniform(a, x, upper);
-    if (upper && x <= 1.1 && (x <= 0.5 ? -0.4 / log(x) >= a : x * 1.1 >= a)) return vm_gamma_upper_small(a, x);
-    if (x < a + 1.0) return upper ? 1.0 - vm_gamma_series(a, x) : vm_gamma_series(a, x);
-    return upper ? vm_gamma_fraction(a, x) : 1.0 - vm_gamma_fraction(a, x);
+    if (upper && x <= 1.1 && (x <= 0.5 ? -0.4 / log(x) >= a : x * 1.1 >= a)) return vm_gamma_upper_small(a, x, least);
+    if (x < a + 1.0) return upper ? 1.0 - vm_gamma_series(a, x, least) : vm_gamma_series(a, x, least);
+    return upper ? vm_gamma_fraction(a, x, least) : 1.0 - vm_gamma_fraction(a, x, least);
 }
-VM_RARE double vm_igamma_f64(double a, double x) { return vm_gamma_part(a, x, 0); }
-VM_RARE double vm_igammac_f64(double a, double x) { return vm_gamma_part(a, x, 1); }
+VM_RARE double vm_igamma_f64(double a, double x) { return vm_gamma_part(a, x, 0, VM_LEAST_F64); }
+VM_RARE double vm_igammac_f64(double a, double x) { return vm_gamma_part(a, x, 1, VM_LEAST_F64); }
+VM_RARE float vm_igamma_f32(float a, float x) { return (float)vm_gamma_part(a, x, 0, VM_LEAST_F32); }
+VM_RARE float vm_igammac_f32(float a, float x) { return (float)vm_gamma_part(a, x, 1, VM_LEAST_F32); }
 
 /* sum (k + q)^-s: terms up to q >= 10 + s, then Euler and Maclaurin's formula. */
 VM_RARE double vm_zeta_f64(double s, double q) {
@@ -159,8 +167,6 @@ VM_RARE double vm_zeta_f64(double s, double q) {
     return sum;
 }
 
-VM_ROUNDED2(igamma)
-VM_ROUNDED2(igammac)
 VM_ROUNDED2(zeta)
 
 #endif
