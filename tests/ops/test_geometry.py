@@ -57,6 +57,23 @@ def test_pooling_of_volumes_is_that_of_windows():
     assert back.shape == x.shape and back.count_nonzero() == 8
 
 
+@pytest.mark.parametrize("dtype", [tg.float32, tg.float64, tg.int8])
+def test_the_largest_of_many_planes_is_that_of_each(dtype):
+    """Beside NumPy, for planes of several stretches of equal windows: at both ends there is padding."""
+    images = (numbers(3, 17, 7, 601) * 50).to(dtype)
+    for x, pool in ((images, F.max_pool2d), (images[:, :, 0], F.max_pool1d)):
+        values, places = pool(x, 3, 2, 1, return_indices=True)
+        flat, planes = x.reshape(51, -1), values.reshape(51, -1)
+        assert tg.equal(flat.gather(1, places.reshape(51, -1)), planes)
+        around = np.pad(x.numpy().astype(float), [(0, 0)] * 2 + [(1, 1)] * (x.dim() - 2), constant_values=-np.inf)
+        windows = np.lib.stride_tricks.sliding_window_view(around, (3,) * (x.dim() - 2), tuple(range(2, x.dim())))
+        windows = windows[:, :, ::2, ::2].max((-1, -2)) if x.dim() == 4 else windows[:, :, ::2].max(-1)
+        np.testing.assert_array_equal(values.numpy().astype(float), windows)
+        for n, c in ((0, 0), (1, 9), (2, 16)):
+            alone, place = pool(x[n : n + 1, c : c + 1], 3, 2, 1, return_indices=True)
+            assert tg.equal(alone[0, 0], values[n, c]) and tg.equal(place[0, 0], places[n, c])
+
+
 def test_copies_of_strided_windows():
     x = tg.arange(6.0)
     assert tg.as_strided_copy(x, (2, 2), (3, 1), 1).tolist() == [[1, 2], [4, 5]]

@@ -52,12 +52,13 @@ POOL(double, f64, double)
 extern const tgx_pool_table tgx_pools_base, tgx_pools_avx2, tgx_pools_avx512;
 
 void tgx_pool_max(const tgx_pool *p, int dtype, ptrdiff_t lo, ptrdiff_t hi, const void *src, void *out, int64_t *at) {
-    const ptrdiff_t n = p->height * p->width, m = p->rows * p->cols;
+    enum { NEAR = 16384 };      /* bytes of the planes that are gone over together, once for each stretch of equal windows */
+    const ptrdiff_t n = p->height * p->width, m = p->rows * p->cols, size = tgx_itemsize[dtype];
+    const ptrdiff_t most = n * size < NEAR ? NEAR / (n * size) : 1;
     static const tgx_pool_table *chosen;
     if (!chosen) chosen = TGX_PICK(tgx_pools);
-#define MAX(T, name) \
-    for (ptrdiff_t k = lo; k < hi; k++) chosen->max[dtype](p, (const T *)src + k * n, (T *)out + k * m, at + k * m)
-    EACH(dtype, MAX)
+    for (ptrdiff_t k = lo; k < hi; k += most)
+        chosen->max[dtype](p, hi - k < most ? hi - k : most, (const char *)src + k * n * size, (char *)out + k * m * size, at + k * m);
 }
 
 void tgx_pool_mean(const tgx_pool *p, int dtype, ptrdiff_t lo, ptrdiff_t hi, const void *src, void *out) {

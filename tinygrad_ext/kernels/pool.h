@@ -15,9 +15,9 @@ typedef struct {
     int64_t divisor;
 } tgx_pool;
 
-/* The largest of each window of one plane, by dtype; compiled for several instruction sets. */
+/* The largest of each window of some planes, by dtype; compiled for several instruction sets. */
 typedef struct {
-    void (*max[TGX_NTYPES])(const tgx_pool *p, const void *plane, void *out, int64_t *at);
+    void (*max[TGX_NTYPES])(const tgx_pool *p, ptrdiff_t planes, const void *src, void *out, int64_t *at);
 } tgx_pool_table;
 
 /* For planes [lo, hi) of a dtype of types.h. at: place of the largest in its plane. NaN wins. */

@@ -1,4 +1,5 @@
-/* The largest element of each window of one plane, see pool.h. */
+/* The largest element of each window, see pool.h. What windows stand side by side is found once for several planes: for short rows
+ * it takes as long as one of them. */
 #include "pool.h"
 #include "types.h"
 
@@ -31,20 +32,20 @@
             }                                                                                                            \
         for (ptrdiff_t j = 0; j < n; j++) out[j] = best[j], at[j] = where + j * stride + pick[j];                        \
     }                                                                                                                    \
-    static void max_##name(const tgx_pool *p, const void *src, void *dst, int64_t *at) {                                 \
-        const T *plane = src;                                                                                            \
-        T *out = dst;                                                                                                    \
+    static void max_##name(const tgx_pool *p, ptrdiff_t planes, const void *src, void *dst, int64_t *at) {               \
+        const ptrdiff_t size = p->height * p->width, count = p->rows * p->cols;                                          \
         for (ptrdiff_t first = 0, end; first < p->cols; first = end) {                                                   \
             const ptrdiff_t wide = p->x_hi[first] - p->x_lo[first], nx = (wide + p->step_x - 1) / p->step_x;             \
             const ptrdiff_t stride = first + 1 < p->cols ? p->x_lo[first + 1] - p->x_lo[first] : 1;                      \
             for (end = first + 1; end < p->cols && end < first + BLOCK; end++)                                           \
                 if (p->x_lo[end] - p->x_lo[end - 1] != stride || p->x_hi[end] - p->x_lo[end] != wide) break;             \
-            for (ptrdiff_t i = 0; i < p->rows; i++) {                                                                    \
-                const ptrdiff_t ny = (p->y_hi[i] - p->y_lo[i] + p->step_y - 1) / p->step_y;                              \
-                const ptrdiff_t where = p->y_lo[i] * p->width + p->x_lo[first], to = i * p->cols + first;                \
-                windows_##name(plane + where, where, stride, end - first, ny, p->step_y * p->width, nx, p->step_x,       \
-                               out + to, at + to);                                                                       \
-            }                                                                                                            \
+            for (ptrdiff_t k = 0; k < planes; k++)                                                                       \
+                for (ptrdiff_t i = 0; i < p->rows; i++) {                                                                \
+                    const ptrdiff_t ny = (p->y_hi[i] - p->y_lo[i] + p->step_y - 1) / p->step_y;                          \
+                    const ptrdiff_t where = p->y_lo[i] * p->width + p->x_lo[first], to = k * count + i * p->cols + first;\
+                    windows_##name((const T *)src + k * size + where, where, stride, end - first, ny, p->step_y * p->width, nx,\
+                                   p->step_x, (T *)dst + to, at + to);                                                   \
+                }                                                                                                        \
         }                                                                                                                \
     }
 
@@ -57,9 +58,9 @@ POOL_MAX(float, int32_t, f32, -__builtin_inff())
 POOL_MAX(float, int64_t, f32_huge, -__builtin_inff()) /* planes whose places do not fit 32 bits */
 POOL_MAX(double, int64_t, f64, -__builtin_inf())
 
-static void ISA(max_f32)(const tgx_pool *p, const void *src, void *out, int64_t *at) {
-    if (p->height * p->width > INT32_MAX) max_f32_huge(p, src, out, at);
-    else max_f32(p, src, out, at);
+static void ISA(max_f32)(const tgx_pool *p, ptrdiff_t planes, const void *src, void *out, int64_t *at) {
+    if (p->height * p->width > INT32_MAX) max_f32_huge(p, planes, src, out, at);
+    else max_f32(p, planes, src, out, at);
 }
 
 const tgx_pool_table ISA(tgx_pools) = {{
