@@ -256,3 +256,34 @@ def test_transposed_convolution_with_a_step_is_the_sum_of_its_groups(image, weig
             assert tg.equal(tg.conv_transpose2d(x, w, **options), got)
     finally:
         tg.set_num_threads(before)
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("stride", "padding", "more", "dilation"),
+    [(1, 1, 0, 1), (2, 1, 1, 1), (2, 3, 1, 2), (1, 2, 1, 2), (3, 0, 2, 1), (2, 5, 0, 1), (1, 3, 0, 1)],
+)
+def test_padding_of_a_transposed_convolution_leaves_its_edges_out(dims, stride, padding, more, dilation):
+    """Also more of it than the window is wide, and output padding that holds one window more."""
+    rng = np.random.default_rng(dims)
+    x, w, b = [tg.tensor(rng.standard_normal(s)) for s in ((2, 4, *(9, 8, 7)[:dims]), (4, 3, *[3] * dims), 6)]
+    transposed = getattr(tg, f"conv_transpose{dims}d")
+    whole = np.pad(transposed(x, w, None, stride, 0, 0, 2, dilation).numpy(), [(0, 0)] * 2 + [(0, more)] * dims)
+    part = tuple(slice(padding, n - padding) for n in whole.shape[2:])
+    wanted = whole[(..., *part)] + b.numpy().reshape(-1, *[1] * dims)
+    got = transposed(x, w, b, stride, padding, more, 2, dilation)
+    np.testing.assert_allclose(got.numpy(), wanted, atol=1e-12)
+    pulled = tg.ones(got.shape, dtype=tg.float64)
+    slope = tg.func.grad(lambda x: (transposed(x, w, b, stride, padding, more, 2, dilation) * pulled).sum())(x)
+    step = tg.tensor(rng.standard_normal(x.shape))
+    moved = transposed(x + step, w, b, stride, padding, more, 2, dilation) - got
+    assert (slope * step).sum().item() == pytest.approx(moved.sum().item())
+
+
+def test_a_transposed_convolution_of_halves_rounds_once():
+    rng = np.random.default_rng(0)
+    for dtype in (tg.float16, tg.bfloat16):
+        x, w, b = [tg.tensor(rng.standard_normal(s)).to(dtype) for s in ((2, 4, 9), (4, 3, 4), 3)]
+        got = tg.conv_transpose1d(x, w, b, 2, 1)
+        wide = tg.conv_transpose1d(x.float(), w.float(), b.float(), 2, 1)
+        assert tg.equal(got, wide.to(dtype))

@@ -68,24 +68,30 @@ def cropped(y, padding, output_padding):
 # ---- transposed ----------------------------------------------------------------------------------------------------
 
 
-def _planes(x, weight, stride, dilation, groups):
-    """Transposed convolution of signals or images without padding."""
+def _planes(x, weight, stride, padding, more, dilation, groups):
+    """Transposed convolution of signals or images: the gradient of a convolution that has that padding."""
+    front = (x.shape[0], weight.shape[1] * groups)
     sizes = [(n - 1) * s + d * (k - 1) + 1 for n, s, d, k in zip(x.shape[2:], stride, dilation, weight.shape[2:])]
-    shape = (x.shape[0], weight.shape[1] * groups, *sizes)
-    return x._conv_input_grad(weight, shape, stride, [0] * len(stride), dilation, groups)
+    inner = [n - 2 * p + m for n, p, m in zip(sizes, padding, more)]
+    if min(inner) > 0 and all(m < s for m, s in zip(more, stride)):
+        return x._conv_input_grad(weight, (*front, *inner), stride, padding, dilation, groups)
+    # of so many elements the convolution would have more windows, or there is none
+    y = x._conv_input_grad(weight, (*front, *sizes), stride, [0] * len(stride), dilation, groups)
+    return cropped(y, padding, more)
 
 
-def _volumes(x, weight, stride, dilation, groups):
+def _volumes(x, weight, stride, padding, more, dilation, groups):
     """The same of volumes: planes first, each with a channel for every depth of the window; then those are added up."""
     n, _, depth, *_ = x.shape
     out, deep = weight.shape[1] * groups, weight.shape[2]
     flat = weight.reshape(weight.shape[0], -1, *weight.shape[3:])
-    y = _planes(x.transpose(1, 2).reshape(n * depth, x.shape[1], *x.shape[3:]), flat, stride[1:], dilation[1:], groups)
+    x = x.transpose(1, 2).reshape(n * depth, x.shape[1], *x.shape[3:])
+    y = _planes(x, flat, stride[1:], padding[1:], more[1:], dilation[1:], groups)
     height, width = y.shape[2:]
     y = y.reshape(n, depth, out, deep, height, width).transpose(1, 2).reshape(n, out, depth * deep, height, width)
     at = tg.arange(depth, device=x.device).unsqueeze(1) * stride[0] + tg.arange(deep, device=x.device) * dilation[0]
     start = y.new_zeros(n, out, (depth - 1) * stride[0] + dilation[0] * (deep - 1) + 1, height, width)
-    return start.index_add(2, at.reshape(-1), y)
+    return cropped(start.index_add(2, at.reshape(-1), y), [padding[0], 0, 0], [more[0], 0, 0])
 
 
 def _transposed(dims):
@@ -96,7 +102,7 @@ def _transposed(dims):
             wide = None if bias is None else bias.double()
             y = run(input.double(), weight.double(), wide, stride, padding, output_padding, groups, dilation)
             return y.to(tg.int64)
-        if dims == 3 and input.dtype in (tg.float16, tg.bfloat16):  # planes are added up, which rounds once like this
+        if input.dtype in (tg.float16, tg.bfloat16):  # planes and bias are added up, which rounds once like this
             wide = None if bias is None else bias.float()
             y = run(input.float(), weight.float(), wide, stride, padding, output_padding, groups, dilation)
             return y.to(input.dtype)
@@ -115,8 +121,8 @@ def _transposed(dims):
                     f"output padding must be smaller than either stride or dilation, but got output_padding: {more}, "
                     f"stride: {stride}, dilation: {dilation}"
                 )
-        y = (_volumes if dims == 3 else _planes)(x, weight, stride, dilation, groups)
-        y = _with_bias(cropped(y, padding, more), bias, weight.shape[1] * groups, dims)
+        y = (_volumes if dims == 3 else _planes)(x, weight, stride, padding, more, dilation, groups)
+        y = _with_bias(y, bias, weight.shape[1] * groups, dims)
         return y if input.dim() == dims + 2 else y.squeeze(0)
 
     return run
