@@ -9,6 +9,7 @@ import pytest
 import tinygrad_ext as tg
 from tinygrad_ext import registry
 from tinygrad_ext.extension import elf, table
+from tinygrad_ext.library import state
 from tinygrad_ext.registry import scope
 from tinygrad_ext.utils import compiling, cpp_extension
 
@@ -264,3 +265,30 @@ def test_the_header_and_the_capsule_are_where_they_are_said_to_be():
     get.restype, get.argtypes = ctypes.c_void_p, [ctypes.c_char_p, ctypes.c_int]
     size, major, minor = (ctypes.c_uint32 * 2).from_address(get(b"tinygrad_ext._C_API", 0))[0], 1, 1
     assert size == table.facts()["size"] and (table.facts()["major"], table.facts()["minor"]) == (major, minor)
+
+
+# ---- packages that bring a library which is refused ----------------------------------------------------------------
+
+
+def test_what_a_package_registers_for_ops_of_a_refused_library_is_dropped(tmp_path, monkeypatch):
+    monkeypatch.setattr(state, "refused_libraries", [])
+    fake = lambda x: x
+    with pytest.raises(RuntimeError, match="there is no op 'refused::twice'"):
+        tg.library.register_fake("refused::twice", fake)
+    library = tmp_path / "library.so"
+    library.write_bytes(b"no library")
+    with pytest.raises(OSError, match="library"):
+        tg.ops.load_library(library)
+    assert tg.library.register_fake("refused::twice", fake) is fake
+    assert tg.library.register_fake("refused::twice")(fake) is fake
+    tg.library.register_autograd("refused::twice", lambda ctx, grad: grad)
+    with pytest.raises(AttributeError, match="no namespace 'refused'"):
+        tg.ops.refused.twice(tg.ones(2))
+
+
+def test_a_name_in_a_namespace_that_has_ops_is_missed_all_the_same(monkeypatch):
+    monkeypatch.setattr(state, "refused_libraries", ["library.so"])
+    with pytest.raises(RuntimeError, match="there is no op 'aten::expp'"):
+        tg.library.register_fake("aten::expp", lambda x: x)
+    with pytest.raises(ValueError, match="must be a name with a namespace"):
+        tg.library.register_autograd("expp", lambda ctx, grad: grad)

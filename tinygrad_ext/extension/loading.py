@@ -7,6 +7,7 @@ import threading
 from tinygrad_ext import registry
 from tinygrad_ext.core.call.boundary import boundary
 from tinygrad_ext.core.call.later import later
+from tinygrad_ext.library import state
 from tinygrad_ext.registry import scope as _scope
 
 from . import elf, table
@@ -55,7 +56,11 @@ def load(path, to, facts=None):
         known = loaded.get(path)
         if known is not None:
             return known
-        check(path)
+        try:
+            check(path)
+        except (OSError, ImportError):
+            state.refused_libraries.append(path)
+            raise
         own = to.child()
         try:
             return _start(path, own, dict(facts or {}))

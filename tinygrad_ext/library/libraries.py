@@ -286,6 +286,8 @@ def register_dtype(name, *, values=None, itemsize=None, widen=None, narrow=None,
 @boundary
 def register_fake(op, func=None, /, *, lib=None, allow_override=False):
     """Register what gives shape and dtype of an op's results on meta tensors; a decorator without func."""
+    if _state.is_of_a_refused_library(op, "register_fake"):
+        return (lambda fn: fn) if func is None else func
     found = _state.find(op, "register_fake")
 
     def register(fn):
@@ -298,6 +300,8 @@ def register_fake(op, func=None, /, *, lib=None, allow_override=False):
 @boundary
 def register_autograd(op, backward, /, *, setup_context=None, lib=None):
     """Register the derivative of an op; see CustomOpDef.register_autograd."""
+    if _state.is_of_a_refused_library(op, "register_autograd"):
+        return
     found = _state.find(op, "register_autograd")
     autograd.put(_state.state_of(found), backward, setup_context, _scope_of(lib))
 

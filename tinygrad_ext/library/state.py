@@ -19,6 +19,7 @@ COMPOSITE = "composite"  # the "device" of a function written in other ops, whos
 FAKE, AUTOGRAD, VMAP, JVP = "fake kernel", "backward", "vmap rule", "forward-mode rule"
 
 states = {}  # name of an op -> State
+refused_libraries = []  # paths of compiled libraries that load_library has refused
 _install_backward = None  # slot of autograd.py
 
 
@@ -208,6 +209,19 @@ def find(op, what):
     if name not in registry.ops:
         raise RuntimeError(_unknown(name, what))
     return registry.ops[name]
+
+
+def is_of_a_refused_library(op, what):
+    """Whether nobody has defined any op of this name's namespace, and a compiled library was refused, which may have.
+
+    Packages go on without the library that they bring, and register what belongs to its ops all the same: that is
+    dropped then, so that they can be imported, and the ops are missed where they are called.
+    """
+    if not (refused_libraries and isinstance(op, str)):
+        return False
+    namespace = split(op, what)[0]
+    _load(op)
+    return not any(name.startswith(namespace + "::") for name in registry.ops)
 
 
 def split(name, what):

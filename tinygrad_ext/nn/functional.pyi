@@ -345,8 +345,8 @@ def native_channel_shuffle(input: Tensor, groups: _int) -> Tensor:
 def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: _bool | None = None, ignore_index: _int = -100, reduce: _bool | None = None, reduction: _b.str = 'mean') -> Tensor:
     """Negative log likelihood: minus the target's entry of input (N, C, ...), which holds log-probabilities."""
     ...
-def normalize(input: Tensor, p: _float = 2.0, dim: _int = 1, eps: _float = 1e-12, *, out: Tensor | None = None) -> Tensor:
-    """Divide input by its p-norm over dim, which counts as at least eps."""
+def normalize(input: Tensor, p: _float = 2.0, dim: _int | _Sequence[_int] | None = ..., eps: _float = 1e-12, *, out: Tensor | None = None) -> Tensor:
+    """Divide input by its p-norm over dim, one or several dimensions or None for all, which counts as at least eps."""
     ...
 def one_hot(input: Tensor, num_classes: _int = -1) -> Tensor:
     """Vectors of zeros with a one at the class number; num_classes -1 takes the largest number plus one."""

@@ -47,6 +47,7 @@ FAMILIES = (
     "sort",
     "search",
     "segments",
+    "compressed",
     "reduce",
     "moments",
     "statistics",

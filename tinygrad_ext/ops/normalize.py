@@ -260,13 +260,21 @@ def _normalize(input, p, dim, eps):
 
 
 op(
-    "aten::normalize(Tensor input, float p=2.0, int dim=1, float eps=1e-12) -> Tensor",
+    "aten::normalize(Tensor input, float p=2.0, int[1]? dim=1, float eps=1e-12) -> Tensor",
     compose=_normalize,
     variants="function out",
     where="nn.functional",
-    samples=lambda make: iter([Sample(make(3, 4)), Sample(make(3, 4), p=1.0, dim=0), Sample(make(2, 3, 2), dim=-1)]),
+    samples=lambda make: iter(
+        [
+            Sample(make(3, 4)),
+            Sample(make(3, 4), p=1.0, dim=0),
+            Sample(make(2, 3, 2), dim=-1),
+            Sample(make(2, 3, 2), dim=(1, -1)),
+            Sample(make(2, 3), dim=None),
+        ]
+    ),
     reference=lambda x, p=2.0, dim=1, eps=1e-12: x / (abs(x) ** p).sum(dim, keepdims=True).clip(eps) ** (1 / p),
-    doc="Divide input by its p-norm over dim, which counts as at least eps.",
+    doc="Divide input by its p-norm over dim, one or several dimensions or None for all, which counts as at least eps.",
 )
 
 

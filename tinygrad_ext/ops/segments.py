@@ -117,6 +117,7 @@ op(
     compose=_segment_reduce,
     types="float half",
     variants="function out",
+    aliases="_segment_reduce",
     samples=_samples,
     reference=_np_segments,
     errors=[
