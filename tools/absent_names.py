@@ -197,18 +197,19 @@ def names(module):
             yield name, ("i", f"={own}")
             continue
         if type(value).__module__ == "typing" or isinstance(value, (types.UnionType, types.GenericAlias)):
-            if name[0] != "_":  # a name for annotations
+            if name[0] != "_" or not isinstance(value, (typing.TypeVar, typing.ParamSpec)):  # a name for annotations
                 yield name, ("i", "=typing") if getattr(typing, name, None) is value else ("a", "")
             continue
-        if (
-            name.startswith("__")
-            or name == "TYPE_CHECKING"
-            or isinstance(value, types.ModuleType)
-            or not str(own).startswith("torch")
-        ):
+        if isinstance(value, types.ModuleType) and name[0] != "_":
+            if value.__spec__ and value.__name__.partition(".")[0] in ("torch", "numpy", *sys.stdlib_module_names):
+                yield name, ("m", f"={value.__name__}")
+            continue
+        if name.startswith("__") or name == "TYPE_CHECKING" or not str(own).startswith("torch"):
             continue
         plain = isinstance(value, (type, types.FunctionType)) and not hasattr(module, "__path__")
         if plain and own != module.__name__ and name not in getattr(module, "__all__", ()):
+            if getattr(source, name, None) is value:
+                yield name, ("r", f"={own}")
             continue
         if (
             module.__name__ in ("torch", "torch._C")
@@ -254,11 +255,26 @@ def lacking(found):
             name: letter for name, letter in listed.items() if name != "*" and module and not hasattr(module, name)
         }
         if module is None:
-            out[place] = {name: letter for name, letter in listed.items() if letter[0] not in "tfi"} | {"*": ("*", "")}
+            out[place] = {
+                name: letter
+                for name, letter in listed.items()
+                if letter[0] not in "tfirm" or (letter[0] == "r" and _is_there(letter[1][1:], name))
+            } | {"*": ("*", "")}
         elif module is not None and not out[place]:
             del out[place]
     as_torch.uninstall()
     return out
+
+
+def _is_there(place, name):
+    """Whether the module that defines a name has it here."""
+    from tinygrad_ext.as_torch import helpers
+
+    try:
+        found = helpers.find(place.removeprefix("torch."), name)
+        return bool(found) or hasattr(importlib.import_module(place), name)
+    except ImportError:
+        return False
 
 
 def line(place, listed):

@@ -301,3 +301,10 @@ def test_flipped_bytes_never_crash():
             repr(tg.load(io.BytesIO(bytes(damaged))))
         except RuntimeError:
             pass
+
+
+def test_an_open_file_is_flushed(tmp_path):
+    for name, options in (("whole.pt", {"format": "torch"}), ("parts.safetensors", {})):
+        with open(tmp_path / name, "wb") as file:
+            tg.save({"a": tg.arange(3)}, file, **options)
+            assert tg.load(tmp_path / name)["a"].tolist() == [0, 1, 2]

@@ -154,3 +154,49 @@ def test_private_functions_that_libraries_call_do_what_they_say(as_torch):
             return as_torch.is_grad_enabled()
 
     assert not Holder().step()
+
+
+def test_what_a_module_of_pytorchs_has_from_another_is_found_there(as_torch):
+    import warnings
+
+    from torch.fx._symbolic_trace import Tracer, compatibility
+    from torch.nn import functional, init
+    from torch.nn.modules.conv import _pair, _size_2_t
+    from torch.optim import adam, optimizer
+    from torch.utils.data import dataloader
+
+    assert init.torch is as_torch and functional.torch is as_torch and functional.warnings is warnings
+    assert functional.Tensor is as_torch.Tensor and functional._pair is _pair and _pair(3) == (3, 3) and _size_2_t
+    assert adam._get_value is optimizer._get_value and Tracer is as_torch.fx.Tracer
+    assert compatibility(is_backward_compatible=True)(len) is len
+    assert not isinstance(3, dataloader._MultiProcessingDataLoaderIter)
+
+
+def test_arguments_of_to_are_read_as_there(as_torch):
+    from torch._C import _nn
+
+    read, cpu = _nn._parse_to, as_torch.device("cpu")
+    assert read("cpu") == (cpu, None, False, None) and read() == (None, None, False, None)
+    assert read(as_torch.ones(1, dtype=as_torch.float64)) == (cpu, as_torch.float64, False, None)
+    assert read(as_torch.float16, True) == (None, as_torch.float16, True, None)
+    assert read(memory_format=as_torch.channels_last) == (None, None, False, as_torch.channels_last)
+    assert _nn.gelu is as_torch.nn.functional.gelu and as_torch._C._nn is _nn
+    with pytest.raises(AttributeError, match=r"torch\._C\._nn"):
+        _nn.nothing_of_this_name
+
+
+def test_what_compile_makes_is_an_optimized_module(as_torch):
+    from torch._dynamo.eval_frame import OptimizedModule
+
+    assert isinstance(as_torch.compile(as_torch.nn.Linear(2, 2)), OptimizedModule)
+    assert not isinstance(as_torch.nn.Linear(2, 2), as_torch._dynamo.OptimizedModule)
+
+
+def test_a_subclass_that_switches_overrides_off_is_used_as_a_tensor(as_torch):
+    class Plain(as_torch.Tensor):
+        __torch_function__ = as_torch._C._disabled_torch_function_impl
+
+    t = as_torch.ones(2, 3).as_subclass(Plain)
+    assert t.numel() == 6 and t.size() == (2, 3) and t.device.type == "cpu"
+    results = [t + 1, t[0], as_torch.cat([t, t]), t.sum(), as_torch.ones(2, 3) + t, as_torch.nn.functional.linear(t, t)]
+    assert all(type(result) is as_torch.Tensor for result in results)

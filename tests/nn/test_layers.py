@@ -153,6 +153,21 @@ def test_embedding_equals_pytorchs():
     close(ours.weight.grad, theirs.weight.grad, "gradient")
 
 
+def test_embedding_shortens_the_rows_in_use():
+    for options in ({"max_norm": 1.0}, {"max_norm": 0.5, "norm_type": 1.0, "padding_idx": 2}):
+        ours, theirs = pair_of("Embedding", (5, 3), options)
+        assert repr(ours) == repr(theirs)
+        index, before = np.array([[0, 4], [2, 2]]), ours.weight.detach().clone()
+        out, reference = ours(tg.from_numpy(index)), theirs(torch.from_numpy(index))
+        (out * out).sum().backward()
+        (reference * reference).sum().backward()
+        close(out, reference, "rows")
+        close(ours.weight, theirs.weight, "table")
+        close(ours.weight.grad, theirs.weight.grad, "gradient")
+        assert ours.weight[1].equal(before[1]) and ours.weight[3].equal(before[3])
+        assert out.detach().norm(options.get("norm_type", 2.0), -1).max() <= options["max_norm"] + 1e-4
+
+
 def test_bags_of_embeddings_equal_pytorchs():
     for options in ({}, {"mode": "sum", "max_norm": 1.0}, {"mode": "max", "padding_idx": -1}):
         ours, theirs = pair_of("EmbeddingBag", (5, 3), options)

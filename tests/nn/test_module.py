@@ -363,3 +363,38 @@ def test_printed_form_nests():
 def test_dir_lists_parts_but_not_numbers():
     assert {"fc1", "scale", "count", "forward"} <= set(dir(Net()))
     assert "0" not in dir(nn.Sequential(nn.ReLU()))
+
+
+def test_a_property_that_lacks_something_stands_aside_for_a_buffer_of_its_name():
+    class Decay(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("beta", tg.tensor([0.5]))
+
+        @property
+        def beta(self):
+            return (self.tau - 1) / self.tau
+
+        @property
+        def gone(self):
+            return self.nowhere
+
+    class Below(Decay):
+        pass
+
+    for layer in (Decay(), Below()):
+        assert layer.beta.tolist() == [0.5]
+        with pytest.raises(AttributeError, match="object has no attribute 'gone'"):
+            _ = layer.gone
+        layer.tau = tg.tensor([4.0])
+        assert layer.beta.tolist() == [0.75] and list(layer.state_dict()) == ["beta"]
+
+
+def test_the_dicts_of_a_module_make_others_of_their_class():
+    layer = nn.Linear(2, 3)
+    layer.register_forward_hook(lambda *args: None)
+    for table in (layer._parameters, layer._buffers, layer._modules, layer._forward_hooks):
+        other = type(table)(dict(table))
+        assert other == table and other is not table
+        other.clear()
+    assert len(layer._forward_hooks) == 1 and len(list(layer.parameters())) == 2

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import sys
 
 import pytest
 
@@ -344,3 +345,20 @@ def test_storage_gives_the_numbers_of_the_whole_memory():
     memory[0] = 7
     assert x[0, 0] == 7 and memory.data_ptr() == x.data_ptr() and memory.nbytes() == 24
     assert not tg.empty(0).storage()
+
+
+def test_a_storage_is_copied_filled_and_measured():
+    t = tg.arange(4, dtype=tg.int16)
+    held = t.untyped_storage()
+    assert sys.getsizeof(held) >= 8 and sys.getsizeof(t.storage()) >= 8
+    assert list(held) == [0, 0, 1, 0, 2, 0, 3, 0] and held.device == tg.device("cpu") and not held.is_cuda
+    assert held.element_size() == 1 and held.cpu() is held and held.resize_(8) is held
+    for other in (held.clone(), copy.copy(held), copy.deepcopy(held)):
+        assert other.tolist() == held.tolist() and other.data_ptr() != held.data_ptr()
+    assert held.copy_(tg.tensor([9, 8, 7, 6], dtype=tg.int16).storage()) is held and t.tolist() == [9, 8, 7, 6]
+    assert held.fill_(0) is held and t.tolist() == [0, 0, 0, 0]
+    assert tg.ones(2, device="meta").untyped_storage().device.type == "meta"
+    with pytest.raises(RuntimeError, match="self was 8 bytes but src was 12 bytes"):
+        held.copy_(tg.ones(3).untyped_storage())
+    with pytest.raises(NotImplementedError, match="there are 8 bytes, and 0 are wanted"):
+        held.resize_(0)

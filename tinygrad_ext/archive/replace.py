@@ -43,6 +43,8 @@ def write_to(f, write):
     """Call write(file) with a file open for writing, or with one that takes the place of what is at a path."""
     if hasattr(f, "write"):
         write(f)
+        if hasattr(f, "flush"):  # whoever opens it by its name finds all of it
+            f.flush()
         return
     path = os.fspath(f)
     if os.path.isdir(path):

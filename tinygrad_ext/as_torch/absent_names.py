@@ -2,8 +2,9 @@
 
 The list is absent_names.txt, written by tools/absent_names.py: a module a line, then its names by kind, with a star
 where nothing of the module is here: any other name is one of a type, a function or a constant then. The kinds are
-types, functions, exceptions, enumerations, values, containers (which are empty), what is for annotations, what a module
-has from the standard library, and what is like a dtype.
+types, functions, exceptions, enumerations, values, containers (which are empty), what is for annotations, what is
+like a dtype, what a module has from the standard library or from another module of PyTorch, and modules that it has
+imported.
 """
 
 import builtins
@@ -95,7 +96,9 @@ def make(place, name):
         return type(name, (RuntimeError,), {"__doc__": f"Never raised: {WHY}."})
     if letter == "v":
         return _LITERALS[more] if more in _LITERALS else more.strip("'\"") if more[0] in "'\"" else int(more)
-    if letter == "i":
+    if letter == "m":
+        return importlib.import_module(more)
+    if letter in "ir":
         return getattr(importlib.import_module(more), name)
     if letter == "a":
         return Any

@@ -4,10 +4,12 @@ They are wanted under the alias alone, so they stand here and not in the rooms.
 """
 
 import functools
+import importlib
 
 import tinygrad_ext as _tg
 
 _found = {}
+_ELSEWHERE = {("_dynamo.eval_frame", "OptimizedModule"): "tinygrad_ext.as_torch.stand_ins._dynamo"}
 
 
 def _of(place):
@@ -20,6 +22,8 @@ def _of(place):
 
 def find(place, name):
     """The function of a place, or None."""
+    if (place, name) in _ELSEWHERE:
+        return getattr(importlib.import_module(_ELSEWHERE[place, name]), name)
     return _found.get((place, name))
 
 
@@ -148,6 +152,15 @@ def consume_prefix_in_state_dict_if_present(state_dict, prefix):
     for table in (state_dict, getattr(state_dict, "_metadata", {})):
         for key in [k for k in table if k.startswith(prefix) or (k + "." == prefix and table is not state_dict)]:
             table[key[len(prefix) :]] = table.pop(key)
+
+
+# ---- compilers -----------------------------------------------------------------------------------------------------
+
+
+@_of("fx._compatibility")
+def compatibility(is_backward_compatible):
+    """A decorator that does nothing."""
+    return lambda function: function
 
 
 # ---- checkpoints ---------------------------------------------------------------------------------------------------

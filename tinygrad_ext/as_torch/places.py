@@ -12,6 +12,7 @@ STAND_INS = frozenset(
         "__future__",
         "_C",
         "_C._functorch",
+        "_C._nn",
         "_VF",
         "_dynamo",
         "_dynamo.config",

@@ -26,7 +26,10 @@ class Registry(dict):
 
     def __init__(self, owner, entries=()):
         super().__init__()
-        self._owner = weakref.ref(owner)
+        if isinstance(owner, dict):  # of entries alone, as in HookTable
+            self._owner, entries = _nobody, owner
+        else:
+            self._owner = weakref.ref(owner)
         self.update(entries)
 
     @classmethod
@@ -102,8 +105,10 @@ class HookTable(OrderedDict):
     that one set instead of every table.
     """
 
-    def __init__(self, live, name, entries=()):
+    def __init__(self, live, name=None, entries=()):
         super().__init__()
+        if name is None:  # of entries alone, as programs that walk a module's dicts make another of a dict's class
+            live, entries = set(), live
         self._live = live
         self._name = name
         for key, hook in dict(entries).items():

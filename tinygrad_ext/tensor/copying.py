@@ -15,6 +15,7 @@ from tinygrad_ext.core.call.levels import atomic
 from tinygrad_ext.core.call.op_tables import functions
 from tinygrad_ext.core.data import storage as _storage
 from tinygrad_ext.core.data.devices import copy_of
+from tinygrad_ext.core.data.dtype import device
 from tinygrad_ext.core.data.shared import block_of
 from tinygrad_ext.core.data.slots import set_slot
 from tinygrad_ext.core.data.tensor import Parameter, Tensor, attributes_of
@@ -189,6 +190,61 @@ class UntypedStorage:
 
     def __setitem__(self, at, value):
         self._array()[at] = value
+
+    def __iter__(self):
+        return iter(self.tolist())
+
+    def __sizeof__(self):
+        return object.__sizeof__(self) + self.nbytes()
+
+    def __copy__(self):
+        return self.clone()
+
+    def __deepcopy__(self, memo):
+        return memo.setdefault(id(self), self.clone())
+
+    @property
+    def device(self):
+        """Where the bytes are: the cpu, or meta where there are none."""
+        return device("meta" if self._storage is None else "cpu")
+
+    is_cuda = property(lambda self: False)
+
+    def element_size(self):
+        """1."""
+        return 1
+
+    def cpu(self):
+        """Itself: it is on the cpu."""
+        return self
+
+    def clone(self):
+        """Another block with the same bytes."""
+        return from_numpy(self._array().copy()).untyped_storage()
+
+    def copy_(self, source, non_blocking=None):
+        """Write as many bytes of another block to this one. RuntimeError for blocks of another size."""
+        if source.nbytes() != self.nbytes():
+            raise RuntimeError(
+                f"UntypedStorage.copy_: size does not match, self was {self.nbytes()} bytes but src was "
+                f"{source.nbytes()} bytes"
+            )
+        self._array()[:] = source.untyped()._array()
+        return self
+
+    def fill_(self, value):
+        """Write one number to all bytes."""
+        self._array()[:] = value
+        return self
+
+    def resize_(self, size):
+        """NotImplementedError for another size: a tensor keeps its memory."""
+        if size != self.nbytes():
+            raise NotImplementedError(
+                f"UntypedStorage.resize_: there are {self.nbytes()} bytes, and {size} are wanted: a tensor keeps its "
+                "memory. Drop the tensor, or make one of another size"
+            )
+        return self
 
     def tolist(self):
         """The bytes as a list."""

@@ -41,6 +41,9 @@ class TypedStorage:
         """Bytes of all numbers."""
         return len(self) * self.element_size()
 
+    def __sizeof__(self):
+        return object.__sizeof__(self) + self.nbytes()
+
     def untyped(self):
         """The same memory as bytes."""
         return self._shown.untyped_storage()

@@ -7,13 +7,13 @@ from tinygrad_ext import jit as _jit
 from tinygrad_ext.core.data.dtype import Size, device, dtype, layout, memory_format
 from tinygrad_ext.core.data.random import Generator, default_generator
 from tinygrad_ext.core.data.tensor import Tensor
-from tinygrad_ext.nn import functional as _nn
 
+from . import _C__nn as _nn  # noqa: F401 - an attribute there
 from . import absent
 
 TensorBase = _TensorBase = Tensor
 _VariableFunctions = _tg
-_disabled_torch_function_impl = Tensor.__torch_function__
+_disabled_torch_function_impl = _tg.overrides._disabled_torch_function_impl
 
 _WHY = "the inside of PyTorch's compiler is not here; jit.trace and jit.script give graphs of tinygrad_ext's own"
 globals().update(
@@ -95,8 +95,6 @@ __all__ = [
 
 
 def __getattr__(name):
-    if name == "_nn":
-        return _nn
     if name in ("ScriptDict", "ScriptList"):
         return getattr(importlib.import_module("tinygrad_ext.jit.script.typed"), name)  # lazy: few ask for it
     if not name.startswith("__") and hasattr(_tg, name):

@@ -1,12 +1,19 @@
 """torch._dynamo: nothing is compiled from bytecode here, so marks for it do nothing."""
 
+import importlib
+
 from . import _dynamo_config as config  # noqa: F401 - an attribute there
 from . import absent
 
 globals().update(
     absent.functions("_dynamo", "explain optimize_assert", "there is no compiler of bytecode; use jit.trace")
 )
-globals().update(absent.types("_dynamo", "OptimizedModule", "there is no compiler of bytecode; use jit.trace"))
+
+
+def __getattr__(name):
+    if name == "OptimizedModule":
+        return importlib.import_module("tinygrad_ext.jit.compiling").CompiledModule  # lazy: few ask for it
+    raise AttributeError(f"module 'torch._dynamo' has no attribute '{name}'")
 
 
 def _marked(function=None, *args, **kwargs):

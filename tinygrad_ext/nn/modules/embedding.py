@@ -17,11 +17,11 @@ class Embedding(Module):
         num_embeddings: number of rows.
         embedding_dim: size of a row.
         padding_idx: a row that stays zero and gets no gradient; negative counts from the end.
+        max_norm, norm_type: rows in use are shortened to that norm, in place, before each call.
         scale_grad_by_freq: divide a row's gradient by how often it was looked up.
 
     Raises:
-        NotImplementedError: for ``max_norm``, which would change the table during forward,
-            and for ``sparse`` gradients.
+        NotImplementedError: for ``sparse`` gradients.
         AssertionError: ``padding_idx`` is outside the table.
     """
 
@@ -30,7 +30,8 @@ class Embedding(Module):
         scale_grad_by_freq=False, sparse=False, _weight=None, _freeze=False, device=None, dtype=None,
     ):  # fmt: skip
         super().__init__()
-        _refuse(max_norm, sparse)
+        if sparse:
+            raise NotImplementedError("Embedding: sparse=True is not supported; leave it out to get dense gradients")
         self.num_embeddings = num_embeddings
         self.embedding_dim = embedding_dim
         self.padding_idx = _row(padding_idx, num_embeddings)
@@ -55,13 +56,15 @@ class Embedding(Module):
 
     def forward(self, input):
         return F.embedding(
-            input, self.weight, self.padding_idx, None, self.norm_type, self.scale_grad_by_freq, self.sparse
+            input, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.sparse
         )
 
     def extra_repr(self):
         text = f"{self.num_embeddings}, {self.embedding_dim}"
         if self.padding_idx is not None:
             text += f", padding_idx={self.padding_idx}"
+        if self.max_norm is not None:
+            text += f", max_norm={self.max_norm}"
         if self.norm_type != 2:
             text += f", norm_type={self.norm_type}"
         if self.scale_grad_by_freq:
@@ -168,16 +171,6 @@ class EmbeddingBag(Module):
         )  # fmt: skip
         layer.weight.requires_grad = not freeze
         return layer
-
-
-def _refuse(max_norm, sparse):
-    if max_norm is not None:
-        raise NotImplementedError(
-            f"Embedding: max_norm={max_norm} is not supported, since it changes the table during forward; "
-            "renormalise the weight after each optimizer step instead"
-        )
-    if sparse:
-        raise NotImplementedError("Embedding: sparse=True is not supported; leave it out to get dense gradients")
 
 
 def _row(index, count):
