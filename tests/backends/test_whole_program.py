@@ -104,3 +104,17 @@ def test_wishes_that_change_nothing():
     tg.set_warn_always(True)
     assert tg.is_warn_always_enabled()
     tg.set_warn_always(False)
+
+
+def test_kernels_of_attention_are_switched_and_change_nothing():
+    cuda, q = tg.backends.cuda, tg.ones(1, 1, 2, 4)
+    before = tg.nn.functional.scaled_dot_product_attention(q, q, q)
+    for kind in ("flash", "mem_efficient", "math", "cudnn"):
+        enable, enabled = getattr(cuda, f"enable_{kind}_sdp"), getattr(cuda, f"{kind}_sdp_enabled")
+        assert enabled() and enable(False) is None and not enabled()
+        try:
+            assert tg.nn.functional.scaled_dot_product_attention(q, q, q).equal(before)
+        finally:
+            enable(True)
+        assert enabled() and enable.__name__ == f"enable_{kind}_sdp"
+    assert not cuda.fp16_bf16_reduction_math_sdp_allowed()

@@ -362,3 +362,10 @@ def test_a_storage_is_copied_filled_and_measured():
         held.copy_(tg.ones(3).untyped_storage())
     with pytest.raises(NotImplementedError, match="there are 8 bytes, and 0 are wanted"):
         held.resize_(0)
+
+
+def test_gradients_have_their_private_names_too():
+    t = tg.ones(2, requires_grad=True)
+    assert t._grad is None and t._grad_fn is None and (t * 2)._grad_fn is not None
+    t._grad = tg.full((2,), 3.0)
+    assert t.grad.tolist() == [3.0, 3.0] and t._grad is t.grad

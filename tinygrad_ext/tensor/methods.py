@@ -137,6 +137,8 @@ _METHODS = {
     "get_device": lambda self: -1,
     "ndimension": Tensor.dim,
     "nelement": Tensor.numel,
+    "_grad": property(lambda self: self.grad, lambda self, value: setattr(self, "grad", value)),
+    "_grad_fn": property(lambda self: self.grad_fn),
     "layout": property(lambda self: strided),
     "is_cpu": property(lambda self: self.device.type == "cpu"),
     "is_sparse": property(lambda self: False),
