@@ -191,7 +191,8 @@ def read():
 def names(module):
     """Pairs of a name that belongs to the module, and its kind."""
     for name, value in vars(module).items():
-        own = getattr(value, "__module__", None) or module.__name__
+        # types of the interpreter's own say that they are builtins, and are found in types
+        own = "types" if getattr(types, name, None) is value else getattr(value, "__module__", None) or module.__name__
         source = sys.modules.get(own)
         if name[0] != "_" and own.partition(".")[0] in sys.stdlib_module_names and getattr(source, name, None) is value:
             yield name, ("i", f"={own}")
@@ -258,7 +259,7 @@ def lacking(found):
             out[place] = {
                 name: letter
                 for name, letter in listed.items()
-                if letter[0] not in "tfirm" or (letter[0] == "r" and _is_there(letter[1][1:], name))
+                if letter[0] not in "tfrm" or (letter[0] == "r" and _is_there(letter[1][1:], name))
             } | {"*": ("*", "")}
         elif module is not None and not out[place]:
             del out[place]

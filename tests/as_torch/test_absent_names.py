@@ -159,7 +159,7 @@ def test_private_functions_that_libraries_call_do_what_they_say(as_torch):
 def test_what_a_module_of_pytorchs_has_from_another_is_found_there(as_torch):
     import warnings
 
-    from torch.fx._symbolic_trace import Tracer, compatibility
+    from torch.fx._symbolic_trace import FunctionType, Tracer, compatibility
     from torch.nn import functional, init
     from torch.nn.modules.conv import _pair, _size_2_t
     from torch.optim import adam, optimizer
@@ -168,7 +168,7 @@ def test_what_a_module_of_pytorchs_has_from_another_is_found_there(as_torch):
     assert init.torch is as_torch and functional.torch is as_torch and functional.warnings is warnings
     assert functional.Tensor is as_torch.Tensor and functional._pair is _pair and _pair(3) == (3, 3) and _size_2_t
     assert adam._get_value is optimizer._get_value and Tracer is as_torch.fx.Tracer
-    assert compatibility(is_backward_compatible=True)(len) is len
+    assert compatibility(is_backward_compatible=True)(len) is len and FunctionType is types.FunctionType
     assert not isinstance(3, dataloader._MultiProcessingDataLoaderIter)
 
 
