@@ -101,6 +101,7 @@ MORE_SOURCES = {
     "core/loops/copy": [
         "kernels/casts.c",
         "kernels/coded.c",
+        "kernels/flips.c",
         "kernels/planes.c",
         *(f"kernels/{stem}_{level}_gen.c" for stem in ("casts", "planes") for level in ("base", "avx2", "avx512")),
     ],

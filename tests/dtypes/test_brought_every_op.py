@@ -18,6 +18,7 @@ KERNELS = [name for name, op in OPS.items() if op.record.compose is None]
 APART = {
     "linspace": "no operand has the dtype",
     "view.dtype": "shows the codes",
+    "_neg_view": "which numbers a code and its negative stand for, its plugin alone knows",
     "view_as_complex": "there are no complex numbers of it",
     "_eig": "its results become complex numbers, which are of float32",
     "_softmax_backward_data": "is told the dtype of its result",

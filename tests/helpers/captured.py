@@ -58,6 +58,6 @@ def one_nan(t):
 
 
 def _bytes(t):
-    t = t.detach().contiguous()
+    t = t.detach().resolve_conj().resolve_neg().contiguous()
     as_whole = {tg.bfloat16: tg.int16, tg.complex32: tg.int32}.get(t.dtype, t.dtype)
     return t.view(as_whole).numpy().tobytes()

@@ -33,13 +33,14 @@ def lay_out(tensors):
 
     tensors: list of (path, tensor), each tensor once.
     """
+    tensors = [(path, t, t.detach().clone() if _core.flips(t) else t) for path, t in tensors]  # as they show themselves
     groups = {}
-    for _, t in tensors:
+    for _, _, t in tensors:
         if not t.is_meta:
             groups.setdefault(id(_core.storage_of(t)), []).append(t)
     parts, rows, strides, taken = {}, [], {}, {}
-    for path, t in tensors:
-        flags = [t.requires_grad, isinstance(t, Parameter)]
+    for path, given, t in tensors:
+        flags = [given.requires_grad, isinstance(given, Parameter)]
         if t.is_meta:
             rows.append([None, t.dtype.name, list(t.shape), list(t.stride()), 0, *flags])
             continue
@@ -153,6 +154,7 @@ def pieces(t):
     """The bytes of t, row-major, from its own memory where they lie in that order, else a piece at a time."""
     if t.numel() == 0:
         return
+    t = t.detach().clone() if _core.flips(t) else t
     if t.is_contiguous():
         at = t.storage_offset() * t.itemsize
         yield memoryview(_core.window(_core.storage_of(t), by_name["uint8"], [t.nbytes], [1], at))

@@ -42,15 +42,16 @@ class _Part:
 
 
 def _tensor(part, offset, size, stride, requires_grad=False, hooks=None, metadata=None):
-    return _window(part, part.dtype, offset, size, stride, requires_grad)
+    return _window(part, part.dtype, offset, size, stride, requires_grad, metadata)
 
 
 def _tensor_of_dtype(part, offset, size, stride, requires_grad, hooks, dtype, metadata=None):
-    return _window(part, dtype, offset, size, stride, requires_grad)
+    return _window(part, dtype, offset, size, stride, requires_grad, metadata)
 
 
-def _window(part, dtype, offset, size, stride, requires_grad):
-    return _core.window(part.storage, dtype, size, stride, offset, bool(requires_grad))
+def _window(part, dtype, offset, size, stride, requires_grad, metadata):
+    bits = sum(bit for name, bit in (("conj", 1), ("neg", 2)) if type(metadata) is dict and metadata.get(name) is True)
+    return _core.window(part.storage, dtype, size, stride, offset, bool(requires_grad), flips=bits)
 
 
 def _parameter(data, requires_grad, hooks, state=None):

@@ -98,11 +98,15 @@ class Pickler(pickle._Pickler):
             self.save_reduce(_NAMES["_rebuild_meta_tensor_no_storage"], args, obj=t)
         else:
             geometry = t.storage_offset(), tuple(t.shape), t.stride(), t.requires_grad, OrderedDict()
+            bits = ({name: True for name, on in (("conj", t.is_conj()), ("neg", t.is_neg())) if on},)
+            metadata = bits if bits[0] else ()
             name = t.dtype.name
             if name in _TITLES and self.shares_no_storage(t):
-                self.save_reduce(_NAMES["_rebuild_tensor_v2"], (_StorageOf(t, name), *geometry), obj=t)
+                self.save_reduce(_NAMES["_rebuild_tensor_v2"], (_StorageOf(t, name), *geometry, *metadata), obj=t)
             else:
-                self.save_reduce(_NAMES["_rebuild_tensor_v3"], (_StorageOf(t, None), *geometry, t.dtype), obj=t)
+                self.save_reduce(
+                    _NAMES["_rebuild_tensor_v3"], (_StorageOf(t, None), *geometry, t.dtype, *metadata), obj=t
+                )
 
     def _ordered_dict(self, obj):
         state = dict(vars(obj)) or None

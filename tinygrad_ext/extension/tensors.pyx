@@ -3,7 +3,7 @@
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
-from tinygrad_ext.core.data.dtype cimport CODED, CPU, META, device_for
+from tinygrad_ext.core.data.dtype cimport CODED, CPU, FLIPPED, META, device_for
 from tinygrad_ext.core.data.geometry cimport LARGEST_MEMORY, reach
 from tinygrad_ext.core.data.random cimport Generator, as_generator, draw
 from tinygrad_ext.core.data.storage cimport borrow_storage
@@ -34,8 +34,8 @@ cdef inline bint is_host(Tensor t) noexcept:
 
 
 cdef inline int _describe(Tensor t, tgx_view *v) noexcept:
-    v.device_type = TGX_CPU if is_host(t) else ON_META if t.device_id == META else TGX_EXTERNAL
-    v.device_id = 0 if t.device_id <= META or t.device_id == CODED else t.device_id
+    v.device_type = TGX_CPU if t.device_id == CPU or t.device_id >= FLIPPED else ON_META if t.device_id == META else TGX_EXTERNAL
+    v.device_id = 0 if t.device_id <= META or t.device_id >= FLIPPED else t.device_id
     v.ndim, v.dtype, v.shape, v.strides, v.byte_offset = t.rank, dtype_codes[t.tid], t.sizes, t.strides, 0
     return 0
 
@@ -49,6 +49,9 @@ cdef int _refuse(tgx_ctx *c, PyObject *t, bint write) noexcept:
         return tgx_api_fail(c, b"RuntimeError", b"a transform or a graph that is being captured stands for the values of a tensor, so "
                             b"there is no memory to read. Compute by tgx->call, or make what is computed on memory an op of its own, "
                             b"which is called so")
+    if (<Tensor>t).device_id >= FLIPPED and (<Tensor>t).device_id != CODED:
+        return tgx_api_fail(c, b"RuntimeError", b"a tensor with the conjugate or the negative bit shows other numbers than its memory "
+                            b"holds: call resolve_conj or resolve_neg, and read what they return")
     if not is_host(<Tensor>t):
         return tgx_api_fail(c, b"RuntimeError", b"a tensor on the device 'meta' or on one of a plugin has no elements to be read here; "
                             b"geometry gives its sizes")

@@ -30,7 +30,7 @@ _DATA_DEPENDENT = (
     "numpy",
     "__array__",
 )
-_OF_VALUE = ("requires_grad", "is_leaf", "is_complex", "is_floating_point", "is_inference")
+_OF_VALUE = ("requires_grad", "is_leaf", "is_complex", "is_floating_point", "is_inference", "is_conj", "is_neg")
 
 
 class Batch(Rows):

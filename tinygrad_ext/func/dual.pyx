@@ -40,6 +40,8 @@ _OF_PRIMAL = frozenset(
         "stride",
         "untyped_storage",
         "is_contiguous",
+        "is_conj",
+        "is_neg",
         "requires_grad",
         "is_leaf",
         "grad_fn",

@@ -11,6 +11,7 @@ from tinygrad_ext.utils._trees import flattened, unflatten
 
 from .dual import Dual
 from .nesting import bottoms, severed
+from .pairing import alike
 from .reverse import vjp
 
 _SAID = "jvp(f, primals, tangents)"
@@ -72,7 +73,7 @@ def checked_pair(level, primal, tangent):
         primal, tangent = level.suspend(primal.clone), level.suspend(tangent.clone)
     if not level.fits(primal, tangent):
         tangent = _fitted(primal, tangent)
-    made = level.pair(primal, tangent)
+    made = level.pair(primal, level.suspend(alike, tangent, primal))
     made.value.loose = True  # it is the user's
     return made
 

@@ -6,6 +6,7 @@ both.
 """
 from tinygrad_ext.core.call.dispatch cimport FUNCTIONAL, Op, state
 from tinygrad_ext.core.call.levels cimport Level, Observer, OpForm, Operation, carry_like
+from tinygrad_ext.core.data.dtype cimport flips_of
 from tinygrad_ext.core.data.table_gen cimport is_complex, is_half, is_inexact
 from tinygrad_ext.core.data.tensor cimport Carried, Tensor, same_sizes
 
@@ -30,6 +31,8 @@ cdef class Pair:
     cdef object _tangent, _found        # of a view: and the tangent of the base that it was taken from
 
     def __init__(self, primal, tangent=None, Pair base=None, view=None, bint loose=False):
+        if tangent is not None and base is None:
+            tangent = alike(tangent, primal)
         self.primal, self._tangent, self.base, self.view, self.loose = primal, tangent, base, view, loose
 
     @property
@@ -72,8 +75,21 @@ def _blank(like, primal):
     """Zeros in the order of a primal's memory, for each sample where `like` is batched."""
     strides = primal.stride()
     if any([s == 0 and n > 1 for s, n in zip(strides, primal.shape)]):
-        return like.new_zeros(primal.shape)
-    return like.new_empty_strided(primal.shape, strides).zero_()
+        return alike(like.new_zeros(primal.shape), primal)
+    return alike(like.new_empty_strided(primal.shape, strides).zero_(), primal)
+
+
+cpdef object alike(object tangent, object primal):
+    """A tangent with the conjugate and negative bits of its primal: views of both are taken alike."""
+    if type(tangent) is not Carried and type(primal) is not Carried:
+        if flips_of((<Tensor?>tangent).device_id) == flips_of((<Tensor?>primal).device_id):
+            return tangent
+    elif not is_complex((<Tensor>tangent).tid) or tangent.is_conj() == primal.is_conj():
+        return tangent
+    tangent = tangent.resolve_conj().resolve_neg()
+    if primal.is_conj():
+        tangent = tangent.conj_physical()._conj()
+    return (-tangent)._neg_view() if primal.is_neg() else tangent
 
 
 cdef class Pairs(Observer):
@@ -296,11 +312,11 @@ cdef class ByGradient:
             if function is not None:
                 turned = is_complex(slope.tid)
                 needs = tuple([i == target for i in self.tensors])
-                tangent = function(*(<Asks>asks).of(primals, result, slope.conj() if turned else slope, needs))
+                tangent = function(*(<Asks>asks).of(primals, result, slope.conj_physical() if turned else slope, needs))
                 if at >= 0:
                     tangent = tangent[at]
                 if turned and tangent is not None:
-                    tangent = tangent.conj()
+                    tangent = tangent.conj_physical()
             if tangent is not None:
                 total = tangent if total is None else total + tangent
         if is_half(result.tid) and total is not None:       # a rule may have computed it in float32

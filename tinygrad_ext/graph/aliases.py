@@ -18,6 +18,8 @@ SAME_MEMORY = {  # views of all elements, whose inverse is a reshape to the size
     "aten::squeeze.dim", "aten::squeeze.dims", "aten::unsqueeze", "aten::view_as", "aten::reshape_as",
 }  # fmt: skip
 IDENTITY = {"aten::detach", "aten::contiguous", "aten::expand", "aten::_alias", "aten::broadcast_to", "aten::expand_as"}
+# views that read the same memory otherwise, and what a graph computes in their place: each is its own inverse
+COMPUTED = {"aten::_conj": "aten::conj_physical", "aten::_neg_view": "aten::neg"}
 PARTS = {
     "aten::select.int": "aten::select_scatter",
     "aten::slice.Tensor": "aten::slice_scatter",
@@ -73,6 +75,8 @@ def put_back(capture, step, whole, part):
     if step.op == "aten::narrow":
         dim, start, length = step.args
         return record("aten::slice_scatter", whole, part, dim, start, start + length, 1)
+    if step.op in COMPUTED:
+        return record(COMPUTED[step.op], part)
     if step.op == "aten::view_as_real":
         return record("aten::view_as_complex", part)
     if step.op == "aten::view_as_complex":

@@ -22,7 +22,7 @@ from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.core.grad.methods import hooks_of_leaf
 
 from . import derive, indexing, reading, seeding, trees  # noqa: F401  seeding answers for generators
-from .aliases import Argument, Root, Step, Traced, share
+from .aliases import COMPUTED, Argument, Root, Step, Traced, share
 from .aliases import CaptureError as CaptureError
 from .function_nodes import OnceEntry
 from .graph import Graph
@@ -191,7 +191,7 @@ class Capture(Operands, Windows, Observer):
             examples[i] = None if examples[i] is None else without_grad(examples[i].clone)  # of version 0
         results = without_grad(operation(op), *examples)
         node = self.graph.make(
-            self.block, op.name, lifted, output_types(signature, lifted),
+            self.block, COMPUTED.get(op.name, op.name), lifted, output_types(signature, lifted),
             line=user_line(), owner=str(op.record.owner),
         )  # fmt: skip
         for value, i in zip(node.outputs[len(signature.returns) :], signature.writes):

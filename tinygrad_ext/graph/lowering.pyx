@@ -21,7 +21,7 @@ from tinygrad_ext.core.call.kernel cimport *
 from tinygrad_ext.core.call.kernel_call cimport begin_call, end_call
 from tinygrad_ext.core.call.pointwise cimport Decision, decide, fits, loop_by_number
 from tinygrad_ext.core.data.boxed cimport as_ints, as_scalar, as_wide_scalar
-from tinygrad_ext.core.data.dtype cimport CPU, META
+from tinygrad_ext.core.data.dtype cimport CPU, META, flips_of
 from tinygrad_ext.core.data.random cimport Generator
 from tinygrad_ext.core.data.geometry cimport ANY_ROOM, reach
 from tinygrad_ext.core.data.storage cimport borrow_storage
@@ -36,6 +36,7 @@ from tinygrad_ext.graph.stacks cimport Form, Pile, Stack
 
 from tinygrad_ext.core.call.levels import operation
 from tinygrad_ext.core.call.op_tables import ops
+from tinygrad_ext.graph.aliases import COMPUTED
 
 cdef extern from "tgx.h" nogil:
     enum:
@@ -119,6 +120,8 @@ cdef class Lowering(Recording):
 
     def input(self, Tensor t not None, int base):
         """The stand-in for a tensor that is passed in as base number `base`."""
+        if flips_of(t.device_id):
+            raise NotPlanned("a tensor that is passed in has the conjugate or the negative bit")
         cdef Tensor made = self.made(_on_meta(t))
         buffer_of(made).base = base
         return made
@@ -204,6 +207,8 @@ cdef class Lowering(Recording):
         cdef PyObject *row[MAX_ARGS + 1]
         cdef list given = list(args)
         cdef int i
+        if op.is_view and op.name in COMPUTED:
+            op = <Op>ops[COMPUTED[op.name]]
         if len(given) != op.nargs:
             raise NotPlanned(f"{op.name} is called with {len(given)} arguments")
         if op.kind == POINTWISE:

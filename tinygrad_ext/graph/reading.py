@@ -128,6 +128,12 @@ class Reader(Gradients):
     def read_is_contiguous(self, tensor, *args):
         return self.capture.traced(tensor).example.is_contiguous(*args)
 
+    def read_is_conj(self, tensor):
+        return self.capture.traced(tensor).example.is_conj()
+
+    def read_is_neg(self, tensor):
+        return self.capture.traced(tensor).example.is_neg()
+
     def read_storage_offset(self, tensor):
         return self.capture.traced(tensor).example.storage_offset()
 

@@ -45,3 +45,30 @@ static int as_complex_shape(tgx_call *c) {
     return 0;
 }
 TGX_KERNEL(view_as_complex, as_complex_shape, NULL, TGX_WINDOW)
+
+static int turned(tgx_call *c, int how) {
+    const tgx_tensor *t = tgx_in(c, 0);
+    tgx_output *o = tgx_view(c, 0, 0, t->rank);
+    for (int i = 0; i < t->rank; i++) tgx_take(o, i, t, i);
+    o->dtype = how;
+    return 0;
+}
+
+/* (self) */
+static int conjugated_shape(tgx_call *c) {
+    const tgx_tensor *t = tgx_in(c, 0);
+    if (!tgx_is_complex(t->dtype))
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "_conj() is a view of complex numbers, and self is torch.%s: conj() gives a real tensor itself",
+                        tgx_dtype_name(t->dtype));
+    return turned(c, TGX_CONJUGATED);
+}
+TGX_KERNEL(_conj, conjugated_shape, NULL, TGX_WINDOW)
+
+/* (self) */
+static int negated_shape(tgx_call *c) {
+    const tgx_tensor *t = tgx_in(c, 0);
+    if (t->dtype == TGX_BOOL || tgx_is_natural(t->dtype) || (tgx_is_coded(t->dtype) && t->dtype != TGX_C32))
+        return tgx_fail(c, TGX_NOT_IMPLEMENTED_ERROR, "_neg_view() is a view of signed numbers, and self is torch.%s", tgx_dtype_name(t->dtype));
+    return turned(c, TGX_NEGATED);
+}
+TGX_KERNEL(_neg_view, negated_shape, NULL, TGX_WINDOW)

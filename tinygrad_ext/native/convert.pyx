@@ -8,7 +8,7 @@ what makes them stays here; kernels in C have no word for either.
 from cpython.object cimport PyObject
 from tinygrad_ext.core.loops.copy cimport copy_into
 from tinygrad_ext.core.call.dispatch cimport Op, call_op, register_kernel
-from tinygrad_ext.core.data.dtype cimport CODED, CPU, META, device as Device, device_for, device_id, device_of, dtype_id, dtype_of
+from tinygrad_ext.core.data.dtype cimport CPU, META, device as Device, device_for, device_id, device_of, dtype_id, dtype_of, is_host
 from tinygrad_ext.core.data.tensor cimport Carried, Tensor, alias, empty, empty_like, empty_strided, read_scalar
 from tinygrad_ext.core.data.types cimport (
     ITEMSIZE, TGX_BF16, TGX_BOOL, TGX_C128, TGX_C64, TGX_F16, TGX_F32, TGX_F64, TGX_I16, TGX_I32, TGX_I64, TGX_I8,
@@ -88,7 +88,7 @@ cdef object _no = False         # a literal False would be cast as the C number 
 
 cdef inline int _device_of(Tensor t) noexcept:
     """The device that t shows: a carried value has no memory on any."""
-    return (<Device>(<Carried>t).shown_device).id if type(t) is Carried else CPU if t.device_id == CODED else t.device_id
+    return (<Device>(<Carried>t).shown_device).id if type(t) is Carried else CPU if is_host(t.device_id) else t.device_id
 
 
 cdef object converted(Tensor t, int dtype, int device, bint copy, PyObject *format):

@@ -356,7 +356,7 @@ def _sgn_grad(grad, self):
         return zeros(grad)
     unit, size = self.sgn(), self.abs()
     size = fused.where(size == 0, 1, size)
-    return ((grad - (grad * unit.conj()).real * unit) * (unit != 0)) / size
+    return ((grad - (grad * unit.conj_physical()).real * unit) * (unit != 0)) / size
 
 
 op(

@@ -202,7 +202,13 @@ def _pairs_of(numbers):
 
 
 def _part(k):
-    return lambda self: _pairs_of(self).select(-1, k)
+    def part(self):
+        if not self.is_conj():
+            return _pairs_of(self).select(-1, k)
+        found = _pairs_of(self._conj()).select(-1, k)
+        return found._neg_view() if k else found
+
+    return part
 
 
 def _real(self):
@@ -243,20 +249,46 @@ op(
 )
 
 op(
-    "aten::conj(Tensor(a) self) -> Tensor(a)",
-    compose=lambda self: self.conj_physical() if self.dtype.is_complex else self,
-    types="float complex",
+    "aten::_conj(Tensor(a) self) -> Tensor(a)",
+    batch="leading",
+    kernel="_conj",
+    view=True,
+    types="complex",
     samples=_likes,
-    doc="Conjugate of each element; a real tensor itself.",
+    grad={"self": lambda grad: grad.conj_physical()},
+    reference="numpy.conj",
+    errors=[(lambda: tg.ones(2)._conj(), RuntimeError, "a view of complex numbers")],
+    doc="Conjugate of each element over the same memory: a view that has the conjugate bit where self does not.",
 )
 
-for _name in ("resolve_conj", "resolve_neg"):
+op(
+    "aten::_neg_view(Tensor(a) self) -> Tensor(a)",
+    batch="leading",
+    kernel="_neg_view",
+    view=True,
+    types="int float half complex",
+    samples=_likes,
+    grad={"self": lambda grad: -grad},
+    reference="numpy.negative",
+    errors=[(lambda: tg.tensor([True])._neg_view(), NotImplementedError, "a view of signed numbers")],
+    doc="Negative of each element over the same memory: a view that has the negative bit where self does not.",
+)
+
+op(
+    "aten::conj(Tensor(a) self) -> Tensor(a)",
+    compose=lambda self: self._conj() if self.dtype.is_complex else self,
+    types="float complex",
+    samples=_likes,
+    doc="Conjugate of each element, as a view of the same memory; a real tensor itself.",
+)
+
+for _name, _bit in (("conj", "conjugate"), ("neg", "negative")):
     op(
-        f"aten::{_name}(Tensor(a) self) -> Tensor(a)",
-        compose=lambda self: self,
+        f"aten::resolve_{_name}(Tensor(a) self) -> Tensor(a)",
+        compose=lambda self, _has=f"is_{_name}": self.clone() if getattr(self, _has)() else self,
         types="float complex",
         samples=_likes,
-        doc="The tensor itself: conjugation and sign are never postponed here.",
+        doc=f"A copy that shows the same numbers without the {_bit} bit; a tensor that does not have it, itself.",
     )
 
 

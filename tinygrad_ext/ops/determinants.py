@@ -44,7 +44,7 @@ def _slogdet_back(grads, A, sign, LU, pivots):
     if A.is_complex():
         factor = None if by_log is None else by_log.to(A.dtype)
         if by_sign is not None:
-            factor = plus(factor, -1j * (by_sign.conj() * sign).imag)
+            factor = plus(factor, -1j * (by_sign.conj_physical() * sign).imag)
     else:
         factor = by_log
     return None if factor is None else _divided(A, _kept_apart(LU), pivots, factor)

@@ -231,13 +231,13 @@ def _from_reals_line(title, t, n, dim, norm, forward):
     t = _promoted(title, t, real=True)
     d, n, scale = _line(t, n, dim, norm, forward)
     t = _at_end(fused._fft_reals, _resized(t, d, n), d, scale)
-    return t if forward else t.conj()
+    return t if forward else t.conj_physical()
 
 
 def _to_reals_line(title, t, n, dim, norm, forward):
     d, n, scale = _line(t, n, dim, norm, forward, lambda n: 2 * (n - 1))
     t = _promoted(title, t)
-    t = _resized(t.conj() if forward else t, d, n // 2 + 1)
+    t = _resized(t.conj_physical() if forward else t, d, n // 2 + 1)
     return _at_end(fused._fft_to_reals, t, d, n, scale)
 
 
@@ -254,7 +254,7 @@ def _from_reals(title, t, s, dim, norm, forward):
     *others, (d, n) = pairs
     scale = _scale(norm, _product(pairs), forward)
     t = _at_end(fused._fft_reals, _resized(t, d, n), d, 1.0 if others else scale)
-    t = t if forward else t.conj()
+    t = t if forward else t.conj_physical()
     return _many(t, others, forward, scale) if others else t
 
 
@@ -264,7 +264,7 @@ def _to_reals(title, t, s, dim, norm, forward):
     pairs = _sizes(title, t, s, dim, least=1, last=lambda n: 2 * (n - 1))
     *others, (d, n) = pairs
     t = _many(t, others, forward, 1.0) if others else t
-    t = _resized(t.conj() if forward else t, d, n // 2 + 1)
+    t = _resized(t.conj_physical() if forward else t, d, n // 2 + 1)
     return _at_end(fused._fft_to_reals, t, d, n, _scale(norm, _product(pairs), forward))
 
 

@@ -194,11 +194,11 @@ def angle(self, self_tangent, result):
     if not self.is_complex():
         return self_tangent * 0
     square = self.real * self.real + self.imag * self.imag
-    return (self.conj() * self_tangent).imag / fused.where(square == 0, 1, square)
+    return (self.conj_physical() * self_tangent).imag / fused.where(square == 0, 1, square)
 
 
 def absolute(self, self_tangent, result):
     """The part of the tangent in the direction of the value."""
     if self.is_complex():
-        return (self.sgn().conj() * self_tangent).real
+        return (self.sgn().conj_physical() * self_tangent).real
     return self_tangent * self.sgn()

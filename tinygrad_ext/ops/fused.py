@@ -24,7 +24,7 @@ def conj(value):
     """The conjugate of a complex tensor or number; anything else as it is."""
     if isinstance(value, (int, float, complex)):
         return value.conjugate()
-    return value.conj() if value.dtype.is_complex else value
+    return value.conj_physical() if value.dtype.is_complex else value
 
 
 def refusal(name, argument="self"):

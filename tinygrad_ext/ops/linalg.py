@@ -17,11 +17,11 @@ NUMBERS = "int float half complex"
 def _adjoint(t):
     """Transpose of the last two dimensions, conjugated when complex."""
     t = t.transpose(-2, -1)
-    return t.conj() if t.is_complex() else t
+    return t.conj_physical() if t.is_complex() else t
 
 
 def _conj(t):
-    return t.conj() if t.is_complex() else t
+    return t.conj_physical() if t.is_complex() else t
 
 
 def _matmul_left(grad, other, self_shape):

@@ -5,6 +5,7 @@ N. Halko, P. G. Martinsson, J. A. Tropp: Finding structure with randomness (2009
 
 import tinygrad_ext as tg
 from tinygrad_ext.core.call.overridable import overridable
+from tinygrad_ext.ops.matrices import adjoint
 
 
 def _range_of(A, q, niter):
@@ -35,7 +36,7 @@ def _factors(A, q, niter):
     tall = A.mH if wide else A
     Q = _range_of(tall, q, niter)
     U, S, Vh = tg.linalg.svd(Q.mH.matmul(tall), full_matrices=False)
-    U, V = Q.matmul(U), Vh.mH
+    U, V = Q.matmul(U), adjoint(Vh)
     return (V, S, U) if wide else (U, S, V)
 
 

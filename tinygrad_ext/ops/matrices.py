@@ -13,11 +13,11 @@ TYPES = "float complex"
 def adjoint(t):
     """The last two dimensions exchanged, conjugated when complex."""
     t = t.transpose(-2, -1)
-    return t.conj() if t.is_complex() else t
+    return t.conj_physical() if t.is_complex() else t
 
 
 def conjugate(t):
-    return t.conj() if t.is_complex() else t
+    return t.conj_physical() if t.is_complex() else t
 
 
 def identity(t, n=None):

@@ -148,5 +148,5 @@ def eig(A, A_tangent, eigenvalues, eigenvectors, compute_v):
     if not compute_v:
         return _diagonal(P), None
     moved = vectors.matmul(beside_diagonal(P / gaps(eigenvalues)))
-    longer = (vectors.conj() * moved).sum(-2, keepdim=True).real
+    longer = (vectors.conj_physical() * moved).sum(-2, keepdim=True).real
     return _diagonal(P), moved - vectors * longer

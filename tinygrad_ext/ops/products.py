@@ -98,7 +98,7 @@ op(
 
 
 def _vdot(self, other):
-    return self.conj().dot(other) if self.dtype.is_complex else self.dot(other)
+    return self.conj_physical().dot(other) if self.dtype.is_complex else self.dot(other)
 
 
 op(

@@ -178,7 +178,7 @@ def _softsign_grad(grad, self):
     size = 1 + self.abs()
     if not self.is_complex():
         return grad / size.square()
-    return grad / size - self.sgn() * ((grad * self.conj()).real / size.square())
+    return grad / size - self.sgn() * ((grad * self.conj_physical()).real / size.square())
 
 
 op(

@@ -305,7 +305,7 @@ def _eig_back(grads, A, eigenvalues, eigenvectors, compute_v):
     if by_vectors is not None:
         inner = fused._same_phase(turned.matmul(by_vectors), None, "linalg_eig_backward")
         inner = inner - turned.matmul(vectors * _diagonal(inner).real.unsqueeze(-2))
-        inner = _with_diagonal(inner / matrix_slopes.gaps(values).conj(), by_values)
+        inner = _with_diagonal(inner / matrix_slopes.gaps(values).conj_physical(), by_values)
     elif by_values is not None:
         inner = _embedded(by_values)
     if inner is None:

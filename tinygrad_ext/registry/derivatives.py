@@ -17,12 +17,16 @@ def turned(function, names):
     def rule(*args):
         if not args[at].dtype.is_complex:
             return function(*args)
-        found = function(*args[:at], args[at].conj(), *args[at + 1 :])
+        found = function(*args[:at], args[at].conj_physical(), *args[at + 1 :])
         if isinstance(found, (tuple, list)):  # of a joint rule
-            return tuple(None if g is None else g.conj() for g in found)
-        return None if found is None else found.conj()
+            return tuple(map(_conjugate, found))
+        return _conjugate(found)
 
     return rule
+
+
+def _conjugate(grad):
+    return grad if grad is None or not grad.dtype.is_complex else grad.conj_physical()
 
 
 def rules_of(op):

@@ -19,6 +19,26 @@ def _accumulate_into(total, grad):
     total.detach().add_(grad.detach())
 
 
+def _window(t, sizes, strides, offset, pairs, before, after):
+    """What a view shows of its base, or of the base's gradient.
+
+    offset: in elements of the view. pairs: 2 where it shows the parts of complex numbers, -2 the reverse.
+    before, after: the conjugate (1) and negative (2) bits of base and view.
+    """
+    t = _turned(t, before)
+    if pairs > 0:
+        t = registry.functions["view_as_real"](t)
+    elif pairs < 0:
+        sizes, strides, offset = (*sizes, 2), (*(2 * s for s in strides), 1), 2 * offset
+    t = t.as_strided(sizes, strides, offset)
+    return _turned(registry.functions["view_as_complex"](t) if pairs < 0 else t, after)
+
+
+def _turned(t, flips):
+    t = t._conj() if flips & 1 else t
+    return t._neg_view() if flips & 2 else t
+
+
 def _has_nan(t):
     return bool(t.isnan().any()) if t.dtype.is_floating_point or t.dtype.is_complex else False
 
@@ -58,10 +78,11 @@ def fill():
         "clone": lambda t: t.clone(),
         "detached_clone": lambda t: t.detach().clone(),
         "restride": lambda t, *a: t.as_strided(*a),
+        "window": _window,
         "zero_": lambda t: t.zero_(),
         "copy_": lambda t, v: t.copy_(v),
         "real": lambda t: t.real,
-        "conj": lambda t: t.conj(),
+        "conj": lambda t: t.conj_physical() if t.dtype.is_complex else t,
         "to_dtype": lambda t, d: t.to(d),
     }
     for name, fn in functions.items():

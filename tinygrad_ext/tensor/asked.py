@@ -31,13 +31,13 @@ def _assert(condition, message):
 
 @_overridable
 def is_conj(input):
-    """False: `conj` copies."""
+    """Whether a tensor has the conjugate bit: it is a view that conjugates what it reads and what is written to it."""
     return input.is_conj()
 
 
 @_overridable
 def is_neg(input):
-    """False: nothing is negated lazily."""
+    """Whether a tensor has the negative bit: it is a view that negates what it reads and what is written to it."""
     return input.is_neg()
 
 

@@ -36,12 +36,15 @@ def reduce_tensor(t):
     cls, marked = _plain_class(type(t))
     marked = marked and hasattr(type(t), "_parameter_of")
     window = (_core.storage_of(t), t.dtype, tuple(t.shape), t.stride(), t.storage_offset(), t.requires_grad)
+    if bits := _core.flips(t):
+        window = (*window, bits)
     return rebuild_tensor, (cls, marked, window, attributes_of(t) or None)
 
 
 def rebuild_tensor(cls, marked, window, state):
     """A tensor of class cls over a storage; a Parameter of that class where marked."""
-    t = _core.window(*window, cls=parameter_class(cls) if marked else cls)
+    *window, bits = window if len(window) > 6 else (*window, 0)
+    t = _core.window(*window, cls=parameter_class(cls) if marked else cls, flips=bits)
     if state:
         t.__dict__.update(state)
     return t
@@ -66,8 +69,9 @@ def deepcopy_tensor(t, memo):
             "at the moment. "
             "This one was computed from others that require grad: copy it with detach().clone()."
         )
-    storage = copy_of(_core.storage_of(t), memo)
-    made = _core.window(storage, t.dtype, t.shape, t.stride(), t.storage_offset(), t.requires_grad, cls=type(t))
+    plain = t.detach().clone() if _core.flips(t) else t  # with a bit, the copy is one without
+    storage = copy_of(_core.storage_of(plain), memo)
+    made = _core.window(storage, t.dtype, t.shape, plain.stride(), plain.storage_offset(), t.requires_grad, cls=type(t))
     memo[id(t)] = made
     if t.grad is not None:
         made.grad = copy.deepcopy(t.grad, memo)

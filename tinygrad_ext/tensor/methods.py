@@ -1,5 +1,6 @@
 """Tensor methods in Python that are no ops."""
 
+from tinygrad_ext.core.call.interop import flips
 from tinygrad_ext.core.call.later import later
 from tinygrad_ext.core.call.op_tables import functions
 from tinygrad_ext.core.data.dtype import by_name, strided
@@ -132,8 +133,8 @@ _METHODS = {
     "is_floating_point": lambda self: self.dtype.is_floating_point,
     "is_complex": lambda self: self.dtype.is_complex,
     "is_signed": lambda self: self.dtype.is_signed,
-    "is_conj": lambda self: False,
-    "is_neg": lambda self: False,
+    "is_conj": lambda self: bool(flips(self) & 1),
+    "is_neg": lambda self: bool(flips(self) & 2),
     "get_device": lambda self: -1,
     "ndimension": Tensor.dim,
     "nelement": Tensor.numel,

@@ -8,7 +8,9 @@ class TypedStorage:
 
     def __init__(self, tensor):
         count = tensor.untyped_storage().nbytes() // tensor.element_size()
-        self._shown = tensor.detach().as_strided((count,), (1,), 0)
+        lying = tensor._conj() if tensor.is_conj() else tensor
+        lying = lying._neg_view() if tensor.is_neg() else lying
+        self._shown = lying.detach().as_strided((count,), (1,), 0)
 
     dtype = property(lambda self: self._shown.dtype)
     device = property(lambda self: self._shown.device)

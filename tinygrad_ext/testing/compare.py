@@ -41,8 +41,7 @@ def to_numpy(value):
         value = value.detach()
         if str(value.layout) == "torch.sparse_coo":
             value = value.to_dense()
-        if value.is_complex() and hasattr(value, "resolve_conj"):
-            value = value.resolve_conj()
+        value = value.resolve_conj().resolve_neg()
         if str(value.dtype) == "torch.bfloat16":
             value = value.float()
         elif str(value.dtype) == "torch.complex32":

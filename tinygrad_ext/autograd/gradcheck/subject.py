@@ -107,8 +107,7 @@ def _is_floating(t):
 
 def array(t):
     """A tensor's memory as an array; bfloat16 as float32, which is a copy."""
-    t = t.detach()
-    return t.numpy() if t.dtype.name != "bfloat16" else t.float().numpy()
+    return (t if t.dtype.name != "bfloat16" else t.detach().float()).numpy(force=True)
 
 
 def memory(name, t):

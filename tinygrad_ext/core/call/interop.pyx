@@ -15,13 +15,15 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 from tinygrad_ext.core.call.dispatch cimport state
 from tinygrad_ext.core.data.devices cimport copy_bytes, storage_on
-from tinygrad_ext.core.data.dtype cimport CODED, CPU, META, device_for, dtype_id, dtype_of
+from tinygrad_ext.core.data.dtype cimport CODED, CPU, META, device_flipped, device_for, dtype_id, dtype_of, flips_of, is_host
 from tinygrad_ext.core.data.geometry cimport ANY_ROOM, LARGEST_MEMORY, reach, read_numbers
 from tinygrad_ext.core.data.storage cimport Storage, borrow_storage, new_storage
 from tinygrad_ext.core.call.places cimport here, place_text
 from tinygrad_ext.core.call.subclass cimport bare
+from tinygrad_ext.core.loops.copy cimport clone
 from tinygrad_ext.core.data.tensor cimport (
-    READONLY, Carried, Parameter, Tensor, alias, blank, bump, dtype_title, empty, exact, finish, needs_grad, set_geometry,
+    READONLY, Carried, Parameter, Tensor, alias, blank, bump, dtype_title, empty, exact, finish, flips_words, needs_grad,
+    set_geometry,
 )
 from tinygrad_ext.core.data.types cimport (
     ITEMSIZE, TGX_BF16, TGX_BOOL, TGX_C32, TGX_MAX_DIMS, TGX_NTYPES, int32_t, int64_t, is_complex, is_integral, is_signed,
@@ -180,8 +182,16 @@ def storage_of(Tensor t not None):
     return t.storage
 
 
-def window(object storage, dt, shape, stride, int64_t offset, bint requires_grad=False, cls=Tensor):
-    """A leaf over a storage (on meta when that is None). RuntimeError when the window does not lie inside it."""
+def flips(Tensor t not None):
+    """1 for a tensor with the conjugate bit, 2 with the negative bit, 3 with both, 0 with none."""
+    return flips_of(t.device_id)
+
+
+def window(object storage, dt, shape, stride, int64_t offset, bint requires_grad=False, cls=Tensor, int flips=0):
+    """A leaf over a storage (on meta when that is None), with the conjugate (1) and negative (2) bits.
+
+    RuntimeError when the window does not lie inside it, or the dtype has no such bits.
+    """
     cdef Tensor t = bare(cls)
     cdef int64_t[TGX_MAX_DIMS] sizes
     cdef int64_t[TGX_MAX_DIMS] strides
@@ -201,6 +211,11 @@ def window(object storage, dt, shape, stride, int64_t offset, bint requires_grad
     else:
         plain.storage, plain.data = s, s.data + offset * ITEMSIZE[plain.tid]
         plain.device_id = device_for(plain.tid, s.device_id)
+        if flips:
+            if not 0 < flips <= 3 or plain.device_id > META and not is_host(plain.device_id) or (
+                    not is_complex(plain.tid) and (flips & 1 or plain.tid == TGX_BOOL)):
+                raise RuntimeError(f"a tensor of {dt} cannot have the conjugate and negative bits {flips}")
+            plain.device_id = device_flipped(plain.tid, flips)
         if s.readonly:
             plain.bits |= READONLY
     set_geometry(t, plain)
@@ -240,7 +255,7 @@ def resize(Tensor t not None, shape):
         room = max(0, <int64_t>t.storage.nbytes - start * ITEMSIZE[t.tid])
         fresh.storage, fresh.data = t.storage, t.data
         fresh.bits |= t.bits & READONLY
-    if t.device_id > META and t.device_id != CODED and nbytes > room:
+    if t.device_id > META and not is_host(t.device_id) and nbytes > room:
         fresh.storage = storage_on(t.device_id, nbytes)
         fresh.data = fresh.storage.data
         copy_bytes(fresh.storage, t.storage, t.storage.nbytes - room, room)
@@ -325,6 +340,11 @@ def numpy(Tensor self, *, bint force=False):
     if self.tid == TGX_BF16:
         raise TypeError("Got unsupported ScalarType BFloat16: NumPy has no such dtype. Convert first, for example "
                         "with .float().")
+    if flips_of(self.device_id):
+        if not force:
+            raise RuntimeError(f"Can't call numpy() on Tensor that has {flips_words(self)} bit set. Use tensor.resolve_"
+                               f"{'conj' if flips_of(self.device_id) & 1 else 'neg'}().numpy() instead.")
+        self = clone(self)
     if self.device_id == CODED:
         raise TypeError(f"Got unsupported ScalarType {dtype_title(self.tid)}: NumPy has no such dtype. Convert first, for example with "
                         ".float().")

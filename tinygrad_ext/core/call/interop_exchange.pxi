@@ -17,6 +17,8 @@ cdef int _check_lendable(object o) except -1:
 cdef int _check_host(Tensor t) except -1:
     if t.device_id == META:
         raise BufferError("Can't export a meta tensor: it has no data. Make it on the cpu.")
+    if flips_of(t.device_id):
+        raise BufferError(f"Can't export tensors with the {flips_words(t)} bit set: resolve_conj() or resolve_neg() copies it")
     if t.tid == TGX_C32:
         return 0
     if t.device_id == CODED:

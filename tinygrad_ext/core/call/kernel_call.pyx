@@ -21,8 +21,10 @@ from tinygrad_ext.core.loops.blas cimport find_blas
 from tinygrad_ext.core.loops.copy cimport cast, clone, contiguous, copy_into
 from tinygrad_ext.core.data.boxed cimport as_float, as_int, as_ints, as_scalar, as_wide_scalar
 from tinygrad_ext.core.call.matrix_error import LinAlgError
-from tinygrad_ext.core.call.dispatch cimport ArgSpec, MAX_ARGS, Op, on_device, register_pair, set_kernel_caller
-from tinygrad_ext.core.data.dtype cimport CPU, META, default_id, device_for, device_id, dtype_id
+from tinygrad_ext.core.call.dispatch cimport ArgSpec, MAX_ARGS, Op, forward, on_device, register_pair, set_kernel_caller
+from tinygrad_ext.core.data.dtype cimport (
+    CPU, META, default_id, device_flipped, device_for, device_id, dtype_id, dtype_of, flips_of, is_host,
+)
 from tinygrad_ext.core.data.geometry cimport ANY_ROOM
 from tinygrad_ext.core.call.kernel cimport *
 from tinygrad_ext.core.call.outputs cimport (
@@ -32,13 +34,15 @@ from tinygrad_ext.core.loops.parallel cimport count_processors, mark_region, num
 from tinygrad_ext.core.data.random cimport as_generator
 from tinygrad_ext.core.data.storage cimport Storage, new_storage
 from tinygrad_ext.core.data.tensor cimport (
-    CONTIGUOUS, READONLY, Tensor, alias, empty, empty_strided, geometry_changes, view,
+    CONTIGUOUS, READONLY, Tensor, alias, empty, empty_strided, flips_words, geometry_changes, view,
 )
 from tinygrad_ext.core.data.types cimport (
     A_ANY, A_BOOL, A_COMPLEX, A_DEVICE, A_DTYPE, A_FLOAT, A_FORMAT, A_GENERATOR, A_INT, A_LAYOUT, A_SCALAR, A_STR, F_LIST,
     ITEMSIZE, is_coded,
     TGX_BOOL, TGX_INDEX, TGX_NO_MEMORY, TGX_ZERO_DIVISION, int64_t, is_complex, is_half, is_inexact, tgx_scalar,
 )
+
+from tinygrad_ext.core.call.op_tables import ops as _ops
 
 cdef extern from *:
     const int64_t INT64_MIN, INT64_MAX
@@ -55,7 +59,7 @@ cdef extern from "walk.h" nogil:
 
 cdef extern from "view.h" nogil:
     enum:
-        TGX_WINDOW
+        TGX_WINDOW, TGX_CONJUGATED, TGX_NEGATED
 
 cdef extern from "kernel_table.h":
     const tgx_kernel **tgx_kernels
@@ -305,9 +309,7 @@ cdef object _window(Frame *f, Op op, PyObject **args):
     if f.outputs[0].origin == TGX_VIEW:
         t = view(<Tensor>args[0], f.outputs[0].sizes, f.outputs[0].strides, f.outputs[0].rank, f.outputs[0].offset)
         if before == geometry_changes:
-            if t.tid != f.outputs[0].dtype:
-                _show_as(t, f.outputs[0].dtype)
-            return t
+            return t if t.tid == f.outputs[0].dtype else _shown_as(op, t, f.outputs[0].dtype)
     elif f.outputs[0].origin == TGX_SAME:
         return <object>args[0]
     return None

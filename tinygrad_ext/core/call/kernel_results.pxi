@@ -165,8 +165,7 @@ cdef object _special_result(Frame *f, Op op, PyObject **args, tgx_output *o):
         t = empty_strided(o.sizes, o.strides, o.rank, o.dtype if o.via < 0 else o.via, f.meta)
     elif o.origin == TGX_VIEW:
         t = view(<Tensor>args[o.of], o.sizes, o.strides, o.rank, o.offset)
-        _show_as(t, o.dtype)
-        return t
+        return t if t.tid == o.dtype else _shown_as(op, t, o.dtype)
     elif o.origin == TGX_WRITES:
         t = clone(<Tensor>args[o.of]) if o.via < 0 else cast(<Tensor>args[o.of], o.via)
     elif o.origin == TGX_SAME:
@@ -177,11 +176,24 @@ cdef object _special_result(Frame *f, Op op, PyObject **args, tgx_output *o):
     return t
 
 
-cdef int _show_as(Tensor t, int dtype) except -1:
-    """Let a window show its memory as another dtype."""
+cdef object _shown_as(Op op, Tensor t, int dtype):
+    """A window that shows its memory as another dtype, or with the conjugate or negative bit turned."""
+    cdef PyObject *args[MAX_ARGS + 1]
+    cdef int flips = flips_of(t.device_id)
+    if dtype == TGX_CONJUGATED or dtype == TGX_NEGATED:
+        if t.device_id == META:         # there are no elements, and so no bits
+            return t
+        if not is_host(t.device_id):    # kernels of a plugin know no bits
+            args[0] = <PyObject *>t
+            return forward(<Op>_ops["aten::conj_physical" if dtype == TGX_CONJUGATED else "aten::neg"], args)
+        t.device_id = device_flipped(t.tid, flips ^ (1 if dtype == TGX_CONJUGATED else 2))
+        return t
+    if flips & 1 or (flips and is_complex(t.tid) == is_complex(dtype)):
+        raise RuntimeError(f"{op.title}: the tensor has the {flips_words(t)} bit, and as {dtype_of(dtype)} its memory would show other "
+                           f"numbers. resolve_{'conj' if flips & 1 else 'neg'}() gives a copy without it")
     t.tid = dtype
-    t.device_id = device_for(dtype, t.device_id)
-    return 0
+    t.device_id = device_flipped(dtype, flips) if flips else device_for(dtype, t.device_id)
+    return t
 
 
 cdef inline object _as_asked(tgx_output *o, object made):

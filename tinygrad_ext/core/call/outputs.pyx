@@ -12,7 +12,7 @@ aliases of all operands to be safe from both.
 from cpython.object cimport PyObject
 from tinygrad_ext.core.call.dispatch cimport Op, POINTWISE, state
 from tinygrad_ext.core.call.kernel cimport TGX_JOINS, TGX_REPEATS
-from tinygrad_ext.core.data.dtype cimport CODED, CPU, device_of, dtype_of
+from tinygrad_ext.core.data.dtype cimport CPU, device_of, dtype_of, is_host
 from tinygrad_ext.core.data.tensor cimport (
     CONTIGUOUS, DIFF_VIEW, INFERENCE, READONLY, REQUIRES_GRAD, Tensor, dtype_title, empty, may_overlap, needs_grad,
     set_geometry, shape_text,
@@ -90,8 +90,8 @@ cdef int check_target(Op op, Tensor out, int device, const int64_t *sizes, int r
 
 
 cdef bint _both_here(int a, int b) noexcept:
-    """Whether both are memory of this process, which is converted where one holds a plugin's dtype."""
-    return (a == CPU or a == CODED) and (b == CPU or b == CODED)
+    """Whether both are memory of this process, which is converted where it is not read as it lies there."""
+    return is_host(a) and is_host(b)
 
 
 cdef int check_inputs(Op op, PyObject **args, Tensor out, int64_t count, bint inplace) except -1:

@@ -1,25 +1,35 @@
 # cython: language_level=3
-"""Calls with tensors of the dtypes that no kernel computes in, for every op in one place: those of plugins, and complex32.
+"""Calls with tensors that no kernel reads as they lie in memory, for every op in one place: of dtypes of plugins, of complex32, and
+those that have the conjugate or the negative bit.
 
 The op runs on float32 copies, and what it makes in float32 is rounded once, where the operands promote to the plugin's dtype
 or the call asks for it. Those of complex32 are complex64, and what is real of it is rounded to float16. What only moves elements
 runs on the codes as integers, so that they arrive as they were, a NaN's too. What the op wrote into a copy goes back into the
-tensor. Autograd, transforms and composites stand above, and see one call.
+tensor. A tensor with one of the bits is read as a copy without it, and what is made of it has none; views keep the bits, since
+they read no elements. Autograd, transforms and composites stand above, and see one call.
 """
 from cpython.object cimport PyObject
 from tinygrad_ext.core.call.dispatch cimport MAX_ARGS, POINTWISE, Op, forward
 from tinygrad_ext.core.call.outputs cimport note_write
-from tinygrad_ext.core.data.dtype cimport dtype, dtype_of
+from tinygrad_ext.core.data.dtype cimport dtype, dtype_of, flips_of
 from tinygrad_ext.core.data.promotion cimport Promotion, promotion_add, promotion_begin, promotion_result
 from tinygrad_ext.core.data.tensor cimport Tensor, version_of
 from tinygrad_ext.core.data.types cimport (
     A_BOOL, A_DTYPE, A_TENSOR, TGX_BOOL, TGX_C32, TGX_F16, TGX_F32, TGX_I64, is_coded, is_inexact, wide_of,
 )
-from tinygrad_ext.core.loops.copy cimport bits_of, cast, copy_into, of_bits
+from tinygrad_ext.core.loops.copy cimport bits_of, cast, clone, copy_into, of_bits
 
 
 cdef bint _is_coded(object o):
     return isinstance(o, Tensor) and is_coded((<Tensor>o).tid)
+
+
+cdef bint _is_flipped(object o):
+    return isinstance(o, Tensor) and flips_of((<Tensor>o).device_id)
+
+
+cdef bint _is_read_otherwise(object o):
+    return _is_coded(o) or _is_flipped(o)
 
 
 cdef bint asks_for_coded(Op op, PyObject **args) except -1:
@@ -27,7 +37,7 @@ cdef bint asks_for_coded(Op op, PyObject **args) except -1:
     for i in range(op.nargs):
         o = <object>args[i]
         if op.args[i].kind == A_TENSOR:
-            if _is_coded(o) or (isinstance(o, (list, tuple)) and any([_is_coded(t) for t in o])):
+            if _is_read_otherwise(o) or (isinstance(o, (list, tuple)) and any([_is_read_otherwise(t) for t in o])):
                 return True
         elif op.args[i].kind == A_DTYPE and isinstance(o, dtype) and is_coded((<dtype>o).id):
             return True
@@ -81,6 +91,10 @@ cdef int _result_dtype(Op op, PyObject **args) except -2:
 cdef bint _moves(Op op, PyObject **args) except -1:
     """Whether the op moves elements of one of these dtypes, and nothing else."""
     cdef int i, found = -1
+    for i in range(op.ntensors):
+        o = <object>args[op.tensors[i]]
+        if _is_flipped(o) or (isinstance(o, (list, tuple)) and any([_is_flipped(t) for t in o])):
+            return False
     if op.is_view:
         return True
     if "moves" not in (op.record.tags or "").split():
@@ -104,7 +118,9 @@ cdef object _read(object o, list copies, bint moves, int to):
     cdef Tensor copy
     if isinstance(o, (list, tuple)):
         return tuple([_read(t, copies, moves, to) for t in o])
-    if _is_coded(o):
+    if _is_flipped(o) and not _is_coded(o):
+        copy = clone(<Tensor>o)
+    elif _is_coded(o):
         copy = bits_of(<Tensor>o) if moves else cast(<Tensor>o, wide_of((<Tensor>o).tid))
     elif to == TGX_C32 and isinstance(o, Tensor) and (<Tensor>o).tid == TGX_F16:
         copy = cast(<Tensor>o, TGX_F32)

@@ -14,6 +14,7 @@ cdef enum:
     CPU = 0                     # numbers of devices; those of plugins follow
     META = 1                    # sizes and dtype without elements
     CODED = 255                 # the cpu, with elements that no kernel reads: those of a dtype that a plugin brought
+    FLIPPED = 252               # from here up to CODED: the cpu, with elements that are read with their signs flipped
 
 cdef class device:
     cdef readonly str type
@@ -34,6 +35,18 @@ cdef object make_size(int64_t *shape, int ndim)
 
 cdef inline int device_for(int dtype, int device) noexcept:
     """The number of a device as a tensor of this dtype has it: memory of this process goes by the dtype."""
-    if device == CPU or device == CODED:
+    if is_host(device):
         return CODED if is_coded(dtype) else CPU
     return device
+
+cdef inline bint is_host(int device) noexcept:
+    """Whether it is memory of this process, however its elements are read."""
+    return device == CPU or device >= FLIPPED
+
+cdef inline int flips_of(int device) noexcept:
+    """The conjugate bit (1) and the negative bit (2) of a tensor on a device: TGX_FLIP_CONJ and TGX_FLIP_NEG."""
+    return device - FLIPPED + 1 if FLIPPED <= device < CODED else 0
+
+cdef inline int device_flipped(int dtype, int flips) noexcept:
+    """The device of a tensor of this process with these bits."""
+    return FLIPPED + flips - 1 if flips else device_for(dtype, CPU)

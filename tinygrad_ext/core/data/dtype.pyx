@@ -264,8 +264,8 @@ def add_device(str name):
     if name in _numbers or name in _ELSEWHERE:
         raise RuntimeError(f"there is a device '{name}' already: choose another name")
     number = next((i for i, known in enumerate(_devices) if (<device>known).type == name), len(_devices))
-    if number >= CODED:
-        raise RuntimeError(f"device '{name}': at most {CODED - 2} devices can be brought in one process")
+    if number >= FLIPPED:
+        raise RuntimeError(f"device '{name}': at most {FLIPPED - 2} devices can be brought in one process")
     _numbers[name] = number
     if number == len(_devices):
         _devices.append(device(name, 0))
@@ -297,7 +297,7 @@ cdef int _refuse_elsewhere(str type) except -1:
 
 
 cdef object device_of(int id):
-    return _cpu if id == CPU or id == CODED else _devices[id]
+    return _cpu if is_host(id) else _devices[id]
 
 
 class _Named:

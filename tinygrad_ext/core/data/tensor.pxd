@@ -140,3 +140,4 @@ cdef bint may_overlap(Tensor t) noexcept                        # two indices of
 cdef int check_version_bounds(Tensor t) except -1
 cdef void write_scalar(char *p, int dtype, double f, double im, int64_t i) noexcept
 cdef object read_scalar(const char *p, int dtype)
+cdef str flips_words(Tensor t)

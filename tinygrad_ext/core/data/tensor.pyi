@@ -573,7 +573,7 @@ class Tensor:
         """Copy with memory of its own."""
         ...
     def conj(self) -> Tensor:
-        """Conjugate of each element; a real tensor itself."""
+        """Conjugate of each element, as a view of the same memory; a real tensor itself."""
         ...
     def conj_physical(self) -> Tensor:
         """Conjugate of each element, as a copy."""
@@ -1503,10 +1503,10 @@ class Tensor:
         """self in the shape of other: a view where possible, else a copy."""
         ...
     def resolve_conj(self) -> Tensor:
-        """The tensor itself: conjugation and sign are never postponed here."""
+        """A copy that shows the same numbers without the conjugate bit; a tensor that does not have it, itself."""
         ...
     def resolve_neg(self) -> Tensor:
-        """The tensor itself: conjugation and sign are never postponed here."""
+        """A copy that shows the same numbers without the negative bit; a tensor that does not have it, itself."""
         ...
     def roll(self, shifts: _int | _Sequence[_int], dims: _int | _Sequence[_int] = ...) -> Tensor:
         """A copy moved on by `shifts` places in each of dims; what leaves at the end comes in at the front."""

@@ -15,7 +15,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 from tinygrad_ext.core.data.devices cimport storage_on
 from tinygrad_ext.core.data.coded cimport coded_get, coded_put
-from tinygrad_ext.core.data.dtype cimport CODED, CPU, META, device_of, dtype_of, make_size
+from tinygrad_ext.core.data.dtype cimport CODED, CPU, META, device_for, device_of, dtype_of, flips_of, is_host, make_size
 from tinygrad_ext.core.data.geometry cimport ANY_ROOM, counted, reach
 from tinygrad_ext.core.data.slots cimport slot
 from tinygrad_ext.core.data.storage cimport books, let_go, new_storage
@@ -346,9 +346,9 @@ cdef class Tensor:
             raise RuntimeError(f"a Tensor with {self.count} elements cannot be converted to Scalar")
         if self.storage is None:
             raise RuntimeError("Tensor.item() cannot be called on meta tensors: they have no data")
-        if self.device_id != CPU and self.device_id != CODED:
+        if not is_host(self.device_id):
             return self.cpu()._only_element(what)
-        return read_scalar(self.data, self.tid)
+        return flipped(read_scalar(self.data, self.tid), flips_of(self.device_id))
 
 
 cdef object _number(Tensor t):

@@ -12,6 +12,9 @@ cdef int _export(Tensor t, Py_buffer *view, int flags) except -1:
         raise BufferError("a tensor that requires grad does not lend its memory: use tensor.detach()")
     if t.storage is None:
         raise BufferError("a meta tensor has no memory to lend")
+    if flips_of(t.device_id):
+        raise BufferError(f"a tensor with the {flips_words(t)} bit does not lend its memory, which holds other numbers than it shows: "
+                          "use resolve_conj() or resolve_neg()")
     if t.device_id == CODED:
         raise BufferError(f"the buffer protocol knows no {dtype_of(t.tid).name}: convert the tensor first, for example with .float()")
     if t.device_id != CPU:

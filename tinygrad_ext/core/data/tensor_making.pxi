@@ -106,10 +106,9 @@ cdef Tensor _empty(const int64_t *shape, int ndim, int dtype, int device):
 
 cdef int _take_memory(Tensor t, int64_t nbytes) except -1:
     """Memory for a tensor that is not to be on the cpu as such, nor on meta."""
-    if t.device_id == CODED:
+    if is_host(t.device_id):
         t.storage = new_storage(nbytes)
-        if not is_coded(t.tid):         # like one of a plugin's dtype, but of a built-in one
-            t.device_id = CPU
+        t.device_id = device_for(t.tid, CPU)    # like one of a plugin's dtype, or one that is read flipped, but itself plain
     elif is_coded(t.tid):
         raise NotImplementedError(f"{dtype_of(t.tid)} on {device_of(t.device_id)}: a plugin's dtype lives on the cpu. Convert the "
                                   "tensor first, for example with .float()")

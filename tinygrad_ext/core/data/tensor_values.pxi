@@ -96,6 +96,18 @@ cdef void write_scalar(char *p, int dtype, double f, double im, int64_t i) noexc
         coded_put(p, dtype, f, im)
 
 
+cdef str flips_words(Tensor t):
+    """What messages call the bit that t has."""
+    return "conjugate" if flips_of(t.device_id) & 1 else "negative"
+
+
+cdef object flipped(object number, int flips):
+    """A number that was read, with the conjugate and the negative bit of its tensor."""
+    if flips & 1:
+        number = number.conjugate()
+    return -number if flips & 2 else number
+
+
 cdef object read_scalar(const char *p, int dtype):
     if dtype == TGX_F32:
         return (<float *>p)[0]

@@ -10,7 +10,7 @@ cimport cython
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from tinygrad_ext.core.call.dispatch cimport state
-from tinygrad_ext.core.data.dtype cimport make_size
+from tinygrad_ext.core.data.dtype cimport flips_of, make_size, real_of
 from tinygrad_ext.core.grad.node cimport (
     Edge, Hooks, Node, follow_node, follow_tensor, hang, next_seq, set_meta, start_untracked, untrack,
 )
@@ -20,7 +20,7 @@ from tinygrad_ext.core.data.tensor cimport (
     DETACHED_VIEW, DIFF_VIEW, REQUIRES_GRAD, RETAINS_GRAD, Tensor, needs_grad, settle, version_of,
 )
 from tinygrad_ext.core.data.tracking cimport PyObject_GC_UnTrack, tgx_unlink
-from tinygrad_ext.core.data.types cimport ITEMSIZE
+from tinygrad_ext.core.data.types cimport ITEMSIZE, int64_t, is_complex
 
 ctypedef void (*destructor)(PyObject *o) noexcept
 
@@ -48,7 +48,7 @@ cdef class CopySlices(Node):
         cdef Tensor b = self.base_like, v = self.view_like
         cdef PyObject *inner[1]
         grad = slot("copy_strided")(<object>grads[0], make_size(b.sizes, b.rank), b.stride())
-        window = slot("restride")(grad, make_size(v.sizes, v.rank), v.stride(), self.offset)
+        window = _window(grad, b, v, self.offset)
         slice_grad = slot("clone")(window)
         inner[0] = <PyObject *>slice_grad
         Py_INCREF(slice_grad)           # fn may take it over
@@ -125,6 +125,25 @@ cdef int edge(Node n, int i, Tensor t) except -1:
     return 0
 
 
+cdef int _pairs(Tensor base, Tensor t) noexcept:
+    """2 for a view that shows the parts of a complex base, -2 for one that shows a base's pairs as complex, else 0."""
+    if is_complex(base.tid) and real_of(base.tid) == t.tid:
+        return 2
+    if is_complex(t.tid) and real_of(t.tid) == base.tid and not (t.data - base.data) % ITEMSIZE[t.tid]:
+        return -2
+    return 0
+
+
+cdef object _window(object of, Tensor base, Tensor t, int64_t offset):
+    """What t shows of its base, or of the gradient of it."""
+    cdef int before = flips_of(base.device_id), after = flips_of(t.device_id)
+    cdef int pairs = 0 if base.tid == t.tid else _pairs(base, t)
+    strides = tuple([t.strides[i] for i in range(t.rank)])
+    if not (pairs | before | after):
+        return slot("restride")(of, make_size(t.sizes, t.rank), strides, offset)
+    return slot("window")(of, make_size(t.sizes, t.rank), strides, offset, pairs, before, after)
+
+
 cdef object grad_fn_of(Tensor t):
     """t's node; a view whose base was written to since gets a new one, made by restriding the base."""
     cdef Tensor base, fresh
@@ -135,14 +154,13 @@ cdef object grad_fn_of(Tensor t):
             raise RuntimeError("A view was created in no_grad mode and its base or another view of its base has been modified "
                                "inplace with grad mode enabled: what it shows has a history now, and it has none. Make the view in "
                                "the same mode as the update, or a detach() of it.")
-        # (the same bytes viewed in another dtype have no derivative)
-        if t.tid == base.tid and needs_grad(base):
-            offset = (t.data - base.data) // ITEMSIZE[t.tid]
+        # (the same bytes viewed in another dtype have no derivative, but for complex numbers and their parts)
+        if needs_grad(base) and (t.tid == base.tid or _pairs(base, t)):
+            offset = (t.data - base.data) // ITEMSIZE[t.tid] + base.storage_offset() * ITEMSIZE[base.tid] // ITEMSIZE[t.tid]
             was = state().no_grad
             state().no_grad = 0
             try:
-                fresh = slot("restride")(base, make_size(t.sizes, t.rank), tuple([t.strides[i] for i in range(t.rank)]),
-                                           base.storage_offset() + offset)
+                fresh = _window(base, base, t, offset)
             finally:
                 state().no_grad = was
             set_node(t, <Node>fresh.node, fresh.output_nr)

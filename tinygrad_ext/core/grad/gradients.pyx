@@ -8,7 +8,7 @@ gradient; and writing always, since a hook, the caller or a second leaf may hold
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from tinygrad_ext.core.call.dispatch cimport TGX_LEVELS, state
-from tinygrad_ext.core.data.dtype cimport CODED, CPU, device as Device, device_of, dtype_of, make_size
+from tinygrad_ext.core.data.dtype cimport CPU, device as Device, device_of, dtype_of, flips_of, is_host, make_size
 from tinygrad_ext.core.grad.edges cimport AccumulateGrad, CopySlices
 from tinygrad_ext.core.call.levels cimport HostOperation, offer
 from tinygrad_ext.core.grad.node cimport Hooks, Meta, Node
@@ -41,10 +41,8 @@ cdef object validated(Node n, int nr, object grad, Node source, int index):
     if not isinstance(grad, Tensor):
         raise RuntimeError(f"expected Variable or None (got {type(grad).__name__}) as gradient for {n.name()}")
     g = <Tensor>grad
-    if (g.device_id != m.device_id and not (g.device_id == CODED and m.device_id == CPU)
-            and not (type(g) is Carried and (<Device>(<Carried>g).shown_device).id == m.device_id)):
-        raise RuntimeError(f"{_giver(source)} returned an invalid gradient at index {index} - expected device "
-                           f"{device_of(m.device_id)} but got {g.device}")
+    if g.device_id != m.device_id:
+        grad = g = _from_elsewhere(m, g, source, index)
     same = g.rank == m.rank
     if same:
         for i in range(g.rank):
@@ -63,6 +61,18 @@ cdef object validated(Node n, int nr, object grad, Node source, int index):
         if g.tid != m.tid:
             grad = slot("to_dtype")(grad, dtype_of(m.tid))
     return grad
+
+
+cdef Tensor _from_elsewhere(Meta *m, Tensor g, Node source, int index):
+    """A gradient whose device has another number: of a plugin's dtype, or carried. One with the conjugate or the negative bit is
+    resolved, once, where each step back would have to do it."""
+    if flips_of(g.device_id):
+        g = slot("clone")(g)
+    if (not (is_host(g.device_id) and m.device_id == CPU)
+            and not (type(g) is Carried and (<Device>(<Carried>g).shown_device).id == m.device_id)):
+        raise RuntimeError(f"{_giver(source)} returned an invalid gradient at index {index} - expected device "
+                           f"{device_of(m.device_id)} but got {g.device}")
+    return g
 
 
 cdef str _giver(Node source):

@@ -10,7 +10,7 @@ cimport cython
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_XDECREF
 from libc.stdlib cimport calloc, free, malloc
-from tinygrad_ext.core.data.dtype cimport CODED, CPU, device_of, dtype, dtype_of, make_size
+from tinygrad_ext.core.data.dtype cimport CPU, FLIPPED, device_of, dtype, dtype_of, make_size
 from tinygrad_ext.core.call.places cimport place_text
 from tinygrad_ext.core.data.slots cimport slot
 from tinygrad_ext.core.data.storage cimport let_go
@@ -376,7 +376,7 @@ cdef int set_meta(Node n, int nr, Tensor t) except -1:
     for i in range(t.rank):
         m.sizes[i] = t.sizes[i]
     m.rank, m.tid, m.device_id = t.rank, t.tid, t.device_id
-    if t.device_id == CODED:        # its gradient may be of another dtype, and is converted
+    if t.device_id >= FLIPPED:      # its gradient may be of another dtype, and is converted
         m.device_id = CPU
     return 0
 

@@ -10,7 +10,7 @@ from libc.string cimport memset
 from tinygrad_ext.core.data.boxed cimport as_wide_scalar
 from tinygrad_ext.core.data.coded cimport Row, aux_of, row_of
 from tinygrad_ext.core.data.devices cimport read_from, write_to
-from tinygrad_ext.core.data.dtype cimport CODED, CPU, META, device_for, dtype_of
+from tinygrad_ext.core.data.dtype cimport CODED, CPU, META, device_for, dtype_of, flips_of, is_host
 from tinygrad_ext.core.data.geometry cimport ANY_ROOM, reach
 from tinygrad_ext.core.loops.iterate cimport GRAIN, iter_add, iter_begin, iter_run, tgx_iter, tgx_plane
 from tinygrad_ext.core.data.tensor cimport (
@@ -23,6 +23,9 @@ from tinygrad_ext.core.data.types cimport (
 
 cdef extern from "planes.h" nogil:
     tgx_plane tgx_copy_plane(int size)
+
+cdef extern from "flips.h" nogil:
+    tgx_loop tgx_flip_loop(int dtype)
 
 cdef extern from "coded.h" nogil:
     int tgx_coded_widen(char **data, const ptrdiff_t *strides, ptrdiff_t n, const tgx_scalar *aux)
@@ -61,6 +64,8 @@ cdef int copy_into(Tensor dst, Tensor src) except -1:
     if not broadcasts(src, dst):
         raise RuntimeError(f"output with shape {shape_text(dst)} doesn't match the broadcast shape {shape_text(src)}")
     if dst.device_id != CPU or src.device_id != CPU:
+        if flips_of(dst.device_id) or flips_of(src.device_id):
+            return _copy_flipped(dst, src)
         if dst.device_id == CODED or src.device_id == CODED:
             return _copy_coded(dst, src)
         return _copy_between(dst, src)
@@ -100,7 +105,7 @@ cdef int _fill_elsewhere(Tensor t, object value) except -1:
 cdef int bring_beside(Tensor t, list tensors) except -1:
     """Tensors of the cpu in a list of tensors and None become copies on the plugin's device that t is on."""
     cdef Tensor copy
-    if t.device_id > META and t.device_id != CODED:
+    if t.device_id > META and not is_host(t.device_id):
         for i, o in enumerate(tensors):
             if isinstance(o, Tensor) and (<Tensor>o).device_id == CPU:
                 copy = empty((<Tensor>o).sizes, (<Tensor>o).rank, (<Tensor>o).tid, t.device_id)
@@ -122,6 +127,7 @@ cdef int64_t _reach(Tensor t) except -1:
 
 
 include "copy_coded.pxi"
+include "copy_flipped.pxi"
 
 
 # ---- on the cpu ----------------------------------------------------------------------------------------------------
@@ -144,7 +150,7 @@ cdef int _run_large(tgx_iter *it, tgx_loop loop, Tensor dst, Tensor src) except 
 cdef bint same_window(Tensor a, Tensor b) noexcept:
     """Whether both show the same elements in the same places."""
     cdef int i
-    if a.data != b.data or a.rank != b.rank or a.tid != b.tid:
+    if a.data != b.data or a.rank != b.rank or a.tid != b.tid or a.device_id != b.device_id:
         return False
     for i in range(a.rank):
         if a.sizes[i] != b.sizes[i] or a.strides[i] != b.strides[i]:
