@@ -118,7 +118,8 @@ def say_where(node, error):
     if not isinstance(error, RuntimeError) or isinstance(error, primitives.objects.Error):
         interpret.note_line(error, node)
     elif node.line and error.args and type(error.args[0]) is str and "\n  in the graph's " not in error.args[0]:
-        error.args = (f"{error.args[0]}\n  in the graph's {node.op}, from {node.line}", *error.args[1:])
+        told = f"{error.args[0]}\n  in the graph's {node.op}, from {node.line}\n{interpret.shown(node, error)}"
+        error.args = (told.rstrip("\n"), *error.args[1:])
 
 
 class Cut:

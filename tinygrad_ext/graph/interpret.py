@@ -43,6 +43,15 @@ def note_line(error, node):
     """Say on the error, once, which line of the user's program it belongs to."""
     if node.line and not getattr(error, "__notes__", None) and hasattr(error, "add_note"):
         error.add_note(f"in the graph: {node.op} of {node.line}")
+        if node.op != "prim::raise":
+            error.shown = shown(node)
+
+
+def shown(node, error=None):
+    """The lines of a compiled program that led to a node, with what is meant underlined; "" where they are not known.
+    An error that came from inside of the node knows its own."""
+    place = getattr(node.line, "shown", None)
+    return getattr(error, "shown", "") or ("" if place is None else place())
 
 
 def read(a, frame):

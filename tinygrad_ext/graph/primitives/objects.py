@@ -147,13 +147,14 @@ def _also(cls):
 
 
 def _told_with_kind(error):
-    """The text of an error with the name of its class in front, "KeyError: 'x'", since it is caught as an `Error`."""
+    """The text of an error with the name of its class in front, "KeyError: 'x'", since it is caught as an `Error`, and
+    the place in the program behind."""
     cls = type(error)
-    if len(error.args) > 1:
-        return f"{cls.__name__}: {', '.join(map(str, error.args))}"
-    if cls.__module__ != "builtins":
-        return f"{cls.__module__}.{cls.__name__}: {Exception.__str__(error)}"
-    return f"{cls.__name__}: {super(Error, error).__str__()}"
+    name = cls.__name__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__name__}"
+    own = super(Error, error) if cls.__module__ == "builtins" else super(Exception, error)
+    told = ", ".join(map(str, error.args)) if len(error.args) > 1 else own.__str__()
+    shown = getattr(error, "shown", "")
+    return f"{name}: {told}" + (f"\n{shown}" if shown else "")
 
 
 PYTHONS = (ArithmeticError, LookupError, TypeError, ValueError)  # what `also_error` is asked about
@@ -165,8 +166,7 @@ def also_error(error):
     if isinstance(error, Error) or type(error).__module__ != "builtins" or cls is Error:
         return error
     made = cls(*error.args).with_traceback(error.__traceback__)
-    for note in getattr(error, "__notes__", ()):
-        made.add_note(note)
+    made.__dict__.update(vars(error))  # its notes, and the place in the program
     return made
 
 

@@ -91,7 +91,9 @@ class Compiler:
 
     @property
     def line(self):
-        return self.frame.source.line(self.nodes[-1]) if self.frames and self.nodes else ""
+        if not (self.frames and self.nodes):
+            return ""
+        return self.frame.source.line(self.nodes[-1], [(frame.source, node) for frame, node in self.calls])
 
     def fault(self, what, instead="", node=None, kind=CompileError, in_caller=False):
         """Raise an error about the node that is being compiled, or in_caller the call that led here."""

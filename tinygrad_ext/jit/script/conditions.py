@@ -5,6 +5,7 @@
 
 import ast
 
+from tinygrad_ext.graph.ir import Value
 from tinygrad_ext.graph.types import ANY, BOOL, NONE, accepts
 
 from .compiler import expression, hook
@@ -14,7 +15,7 @@ from .values import DictLiteral, ListLiteral, Static, TupleValue, is_constant, t
 
 
 class Condition:
-    """Attributes: operand (a bool), true and false: {name: type that it has on that way}."""
+    """Attributes: operand (a bool), true and false: {name, or value of an attribute: type that it has on that way}."""
 
     def __init__(self, operand, true=None, false=None):
         self.operand, self.true, self.false = operand, true or {}, false or {}
@@ -193,10 +194,18 @@ def _identity(c, left_node, left, right_node, right, turned):
     if type is None or not type.is_optional:
         return Condition(turned)
     operand = c.emit("prim::isnot" if turned else "prim::is", (left, None), BOOL)
-    if not isinstance(left_node, ast.Name) or type is ANY:
+    key = _narrowed(left_node, left)
+    if key is None or type is ANY:
         return Condition(operand)
-    there, missing = {left_node.id: without_none(type)}, {left_node.id: NONE}
+    there, missing = {key: without_none(type)}, {key: NONE}
     return Condition(operand, there, missing) if turned else Condition(operand, missing, there)
+
+
+def _narrowed(node, operand):
+    """What a condition about an operand tells of: a name, the value of an attribute, or nothing, None."""
+    if isinstance(node, ast.Name):
+        return node.id
+    return operand if isinstance(node, ast.Attribute) and isinstance(operand, Value) else None
 
 
 def _same_object(c, left, right, turned):
@@ -291,18 +300,17 @@ def is_of_type(c, node, operand, types):
         c.fault("isinstance takes a value here")
     parts = parts_of(given)
     yes = [p for p in parts if any(_covers(t, p) for t in types)]
+    key = _narrowed(node, operand)
     if given is ANY:
         operand = c.emit("prim::isinstance", (c.value(operand), str(union(types))), BOOL)
-        return Condition(operand, {node.id: union(types)} if isinstance(node, ast.Name) else {})
+        return Condition(operand, {} if key is None else {key: union(types)})
     if len(yes) == len(parts):
         return Condition(True)
     if not yes:
         return Condition(False)
     no = [p for p in parts if p not in yes]
     operand = c.emit("prim::isinstance", (c.value(operand), str(union(yes))), BOOL)
-    if not isinstance(node, ast.Name):
-        return Condition(operand)
-    return Condition(operand, {node.id: union(yes)}, {node.id: union(no)})
+    return Condition(operand) if key is None else Condition(operand, {key: union(yes)}, {key: union(no)})
 
 
 def _covers(wanted, part):

@@ -8,7 +8,7 @@ return is nothing but a name.
 from tinygrad_ext.graph.ir import Value
 from tinygrad_ext.graph.types import BOOL, INT, accepts
 
-from .types import unify
+from .types import unify, union
 from .values import Static, Unbound, is_constant, type_of
 
 RETURNED, LEFT, SKIPPED, RESULT = "$returned", "$left", "$skipped", "$result"
@@ -32,6 +32,7 @@ class Scope:
         self.parent, self.bound, self.declared, self.exited = parent, {}, {}, None
         self.own, self.resumed = set(), False
         self.narrow = {}  # name -> (operand, its type where control has not left by a break or continue)
+        self.shown = {}  # value of an attribute -> its type, as a condition has shown it
 
     def find(self, name):
         """The operand of a name, or ABSENT."""
@@ -70,6 +71,15 @@ class Scope:
                 return type if known is operand else type_of(operand)
             scope = scope.parent
         return type_of(operand)
+
+    def shown_type(self, operand):
+        """The type that conditions have shown a value of an attribute to have, else its own."""
+        scope = self
+        while scope is not None:
+            if operand in scope.shown:
+                return scope.shown[operand]
+            scope = scope.parent
+        return operand.type
 
     def narrowed(self):
         """{name: type} of names whose operands have a narrower type where control goes on."""
@@ -121,8 +131,16 @@ def merge(c, node, branches):
         found = [branch.fields.find(key) for branch in branches]
         c.fields.bound[key] = _merge_name(c, node, c.field_name(key), found, branches, leave=False)
     exits = [branch.scope.exited for branch in branches]
+    _merge_shown(c, [branch.scope.shown for branch, e in zip(branches, exits) if e is None])
     if None not in exits:
         c.scope.exited = "jump" if "jump" in exits else "return" if "return" in exits else "raise"
+
+
+def _merge_shown(c, going):
+    """What conditions have shown of attributes on all ways that go on holds behind them."""
+    for operand in going[0] if going else ():
+        if all(operand in shown for shown in going):
+            c.scope.shown[operand] = union([shown[operand] for shown in going])
 
 
 def _merge_flag(c, node, found, branches, dead):
@@ -213,8 +231,11 @@ def _mismatch(name, types, branches):
 
 
 def refine(c, refinements):
-    """Let names in the current scope have the types that a condition has shown."""
+    """Let names, and values of attributes, have the types that a condition has shown in the current scope."""
     for name, type in refinements.items():
+        if isinstance(name, Value):
+            c.scope.shown[name] = type
+            continue
         found = c.scope.find(name)
         if isinstance(found, Value) and found.type is not type:
             c.scope.bound[name] = c.emit("prim::cast", (found,), type) if type.word != "NoneType" else None

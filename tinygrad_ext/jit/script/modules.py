@@ -9,7 +9,7 @@ from tinygrad_ext import nn
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.graph.ir import Value
 from tinygrad_ext.graph.primitives.objects import word_of
-from tinygrad_ext.graph.types import ANY, INT, STR, TENSOR, Type
+from tinygrad_ext.graph.types import ANY, INT, NONE, STR, TENSOR, Type
 
 from .classes import learn_attributes, misfit
 from .environment import ABSENT
@@ -113,7 +113,7 @@ class ModuleValue(Static):
         why = misfit(value, type)
         if why:
             c.fault(f"self.{name}: {why}")
-        return c.field(self.module, name, self.path + name, "attribute", type)
+        return _as_shown(c, c.field(self.module, name, self.path + name, "attribute", type))
 
     def _is_frozen(self, name):
         """Whether an attribute is a constant of a frozen module."""
@@ -276,6 +276,14 @@ class ModuleValue(Static):
         key = c.value(key, STR if keyed else INT, "a key of modules")
         children = {name: self.child(name) for name in self.table()}
         return c.chosen(list(children) if keyed else None, list(children.values()), key)
+
+
+def _as_shown(c, operand):
+    """The value of an attribute with the type that conditions around have shown."""
+    type = c.scope.shown_type(operand) if isinstance(operand, Value) else None
+    if type is NONE:
+        return None
+    return operand if type is None or type is operand.type else c.emit("prim::cast", (operand,), type)
 
 
 class _Kept:

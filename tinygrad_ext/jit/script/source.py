@@ -30,15 +30,32 @@ _PACKAGE = {
 }
 
 
+class Place(str):
+    """The line of a node; a plain text once it is copied or saved. Attributes: rows, the calls and the node itself."""
+
+    def shown(self):
+        """What is told of an operation that failed while a program ran."""
+        rows = "\n".join(source.mark(node) for source, node in self.rows)
+        return f"The following operation failed in the TorchScript interpreter. Traceback, innermost call last:\n{rows}"
+
+    def __reduce__(self):
+        return str, (str(self),)
+
+    def __deepcopy__(self, memo):
+        return self
+
+
 class Source:
     """A function's tree. Attributes: tree (ast.FunctionDef or ast.Lambda), filename, name."""
 
     def __init__(self, tree, filename, name, lines):
         self.tree, self.filename, self.name, self._lines = tree, filename, name, lines
 
-    def line(self, node):
-        """ "file.py:12 in forward"."""
-        return f"{self.filename}:{getattr(node, 'lineno', self.tree.lineno)} in {self.name}"
+    def line(self, node, calls=()):
+        """ "file.py:12 in forward", which can show the place and the calls that led there, rows of (source, node)."""
+        place = Place(f"{self.filename}:{getattr(node, 'lineno', self.tree.lineno)} in {self.name}")
+        place.rows = (*calls, (self, node))
+        return place
 
     def mark(self, node):
         """The line of a node with a caret under its place."""
