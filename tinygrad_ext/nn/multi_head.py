@@ -158,30 +158,34 @@ def _check_sizes(query, key, value, expected, num_heads, separate):
 def _projected(query, key, value, weights, bias):
     """Query, key and value after their projections; self-attention takes one product for all three."""
     if isinstance(weights, tuple):
-        _check_given(use_separate_proj_weight=True, q_proj_weight=weights[0], k_proj_weight=weights[1],
-                     v_proj_weight=weights[2])  # fmt: skip
+        for_query, for_key, for_value = weights
+        _check_given(for_query, "q_proj_weight", True)
+        _check_given(for_key, "k_proj_weight", True)
+        _check_given(for_value, "v_proj_weight", True)
     else:
-        _check_given(use_separate_proj_weight=False, in_proj_weight=weights)
-        if query is key is value:
-            return _linear(query, weights, bias).chunk(3, -1)
-        weights = weights.chunk(3)
-    biases = (None,) * 3 if bias is None else bias.chunk(3)
-    return [_linear(part, *pair) for part, *pair in zip((query, key, value), weights, biases)]
+        _check_given(weights, "in_proj_weight", False)
+        if query is key and key is value:
+            q, k, v = _linear(query, weights, bias).chunk(3, -1)
+            return q, k, v
+        for_query, for_key, for_value = weights.chunk(3)
+    if bias is None:
+        return _linear(query, for_query), _linear(key, for_key), _linear(value, for_value)
+    q, k, v = bias.chunk(3)
+    return _linear(query, for_query, q), _linear(key, for_key, k), _linear(value, for_value, v)
 
 
-def _check_given(use_separate_proj_weight, **weights):
-    for name, weight in weights.items():
-        if weight is None:
-            raise AssertionError(f"use_separate_proj_weight is {use_separate_proj_weight} but {name} is None")
+def _check_given(weight, name, separate):
+    if weight is None:
+        raise AssertionError(f"use_separate_proj_weight is {separate} but {name} is None")
 
 
 def _mask_for_heads(mask, heads, length, source):
     if mask is None:
         return None
-    expected = (length, source) if mask.dim() == 2 else (heads, length, source)
-    if tuple(mask.shape) != expected:
+    expected = [length, source] if mask.dim() == 2 else [heads, length, source]
+    if list(mask.shape) != expected:
         raise RuntimeError(
-            f"The shape of the {mask.dim()}D attn_mask is {tuple(mask.shape)}, but should be {expected}."
+            f"The shape of the {mask.dim()}D attn_mask is {tuple(mask.shape)}, but should be {tuple(expected)}."
         )
     return mask.unsqueeze(0) if mask.dim() == 2 else mask
 

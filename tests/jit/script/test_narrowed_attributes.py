@@ -81,7 +81,7 @@ def test_what_is_set_is_not_what_was_asked():
 
     class Joined(Kept):
         def forward(self, x):
-            if self.n == 3:
+            if x.sum() > 0:
                 assert self.h is not None
             return self.h + x
 

@@ -43,7 +43,7 @@ def _save(c, args, kwargs):
 
 @builtin(warnings.warn)
 def _warn(c, args, kwargs):
-    c.effect("prim::warn", c.value(args[0], STR, "a message"), c.line)
+    c.effect("prim::warn", c.value(args[0], STR, "a message"), str(c.line))
 
 
 @builtin(tg.autograd.grad)

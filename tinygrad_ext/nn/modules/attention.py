@@ -88,8 +88,8 @@ class MultiheadAttention(Module):
         super().__setstate__(state)
 
     def forward(
-        self, query, key, value, key_padding_mask=None, need_weights=True, attn_mask=None, average_attn_weights=True,
-        is_causal=False,
+        self, query, key, value, key_padding_mask: tg.Tensor | None = None, need_weights: bool = True,
+        attn_mask: tg.Tensor | None = None, average_attn_weights: bool = True, is_causal: bool = False,
     ):  # fmt: skip
         """Return the result and the weights; what the arguments are says `nn.functional.multi_head_attention_forward`.
 

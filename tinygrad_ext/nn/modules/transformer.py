@@ -78,12 +78,6 @@ class _Layer(Module):
         if not hasattr(self, "activation"):
             self.activation = F.relu
 
-    def _block(self, x, norm, compute):
-        """x plus what a block makes of it, normalised before or after."""
-        if self.norm_first:
-            return x + compute(norm(x))
-        return norm(x + compute(x))
-
     def _attend(self, attention, x, memory, mask, padding, is_causal):
         return attention(x, memory, memory, padding, False, mask, is_causal=is_causal)[0]
 
@@ -123,12 +117,17 @@ class TransformerEncoderLayer(_Layer):
         known = (i for i, (f, kind) in enumerate(kinds, 1) if self.activation is f or isinstance(self.activation, kind))
         self.activation_relu_or_gelu = next(known, 0)
 
-    def forward(self, src, src_mask=None, src_key_padding_mask=None, is_causal=False):
+    def forward(
+        self, src, src_mask: tg.Tensor | None = None, src_key_padding_mask: tg.Tensor | None = None, is_causal: bool = False,
+    ):  # fmt: skip
         """Return a tensor shaped as ``src``; the masks are those of `MultiheadAttention`."""
         padding = added_mask(src_key_padding_mask, "src_key_padding_mask", src_mask, "src_mask", src.dtype)
         mask = added_mask(src_mask, "src_mask", None, "", src.dtype)
-        x = self._block(src, self.norm1, lambda x: self._sa_block(x, mask, padding, is_causal))
-        return self._block(x, self.norm2, self._ff_block)
+        if self.norm_first:
+            x = src + self._sa_block(self.norm1(src), mask, padding, is_causal)
+            return x + self._ff_block(self.norm2(x))
+        x = self.norm1(src + self._sa_block(src, mask, padding, is_causal))
+        return self.norm2(x + self._ff_block(x))
 
     def _sa_block(self, x, attn_mask, key_padding_mask, is_causal=False):
         return self.dropout1(self._attend(self.self_attn, x, x, attn_mask, key_padding_mask, is_causal))
@@ -151,15 +150,20 @@ class TransformerDecoderLayer(_Layer):
         )  # fmt: skip
 
     def forward(
-        self, tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None, memory_key_padding_mask=None,
-        tgt_is_causal=False, memory_is_causal=False,
+        self, tgt, memory, tgt_mask: tg.Tensor | None = None, memory_mask: tg.Tensor | None = None,
+        tgt_key_padding_mask: tg.Tensor | None = None, memory_key_padding_mask: tg.Tensor | None = None,
+        tgt_is_causal: bool = False, memory_is_causal: bool = False,
     ):  # fmt: skip
         """Return a tensor shaped as ``tgt``; ``memory`` is the encoder's result."""
         own = (tgt_mask, tgt_key_padding_mask, tgt_is_causal)
         other = (memory_mask, memory_key_padding_mask, memory_is_causal)
-        x = self._block(tgt, self.norm1, lambda x: self._sa_block(x, *own))
-        x = self._block(x, self.norm2, lambda x: self._mha_block(x, memory, *other))
-        return self._block(x, self.norm3, self._ff_block)
+        if self.norm_first:
+            x = tgt + self._sa_block(self.norm1(tgt), *own)
+            x = x + self._mha_block(self.norm2(x), memory, *other)
+            return x + self._ff_block(self.norm3(x))
+        x = self.norm1(tgt + self._sa_block(tgt, *own))
+        x = self.norm2(x + self._mha_block(x, memory, *other))
+        return self.norm3(x + self._ff_block(x))
 
     def _sa_block(self, x, attn_mask, key_padding_mask, is_causal=False):
         return self.dropout1(self._attend(self.self_attn, x, x, attn_mask, key_padding_mask, is_causal))
@@ -198,7 +202,9 @@ class TransformerEncoder(Module):
                 f"enable_nested_tensor is True, but self.use_nested_tensor is False because {why_not}", stacklevel=2
             )
 
-    def forward(self, src, mask=None, src_key_padding_mask=None, is_causal=None):
+    def forward(
+        self, src, mask: tg.Tensor | None = None, src_key_padding_mask: tg.Tensor | None = None, is_causal: bool | None = None,
+    ):  # fmt: skip
         """Return a tensor shaped as ``src``; ``is_causal=None`` looks whether the mask is."""
         padding = added_mask(src_key_padding_mask, "src_key_padding_mask", mask, "mask", src.dtype)
         mask = added_mask(mask, "mask", None, "", src.dtype)
@@ -206,13 +212,13 @@ class TransformerEncoder(Module):
         output = src
         for layer in self.layers:
             output = layer(output, src_mask=mask, is_causal=is_causal, src_key_padding_mask=padding)
-        if self._blanks_padding(src, mask, padding):
+        if padding is not None and self._blanks_padding(src, mask, padding):
             output = output.masked_fill((padding != 0).unsqueeze(-1), 0.0)
         return output if self.norm is None else self.norm(output)
 
     def _blanks_padding(self, src, mask, padding):
         first = self.layers[0]
-        if not self.use_nested_tensor or first.training or src.dim() != 3 or padding is None or mask is not None:
+        if not self.use_nested_tensor or first.training or src.dim() != 3 or mask is not None:
             return False
         if tg.is_grad_enabled() and (src.requires_grad or any(p.requires_grad for p in first.parameters())):
             return False
@@ -250,8 +256,9 @@ class TransformerDecoder(Module):
         self.norm = norm
 
     def forward(
-        self, tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None, memory_key_padding_mask=None,
-        tgt_is_causal=None, memory_is_causal=False,
+        self, tgt, memory, tgt_mask: tg.Tensor | None = None, memory_mask: tg.Tensor | None = None,
+        tgt_key_padding_mask: tg.Tensor | None = None, memory_key_padding_mask: tg.Tensor | None = None,
+        tgt_is_causal: bool | None = None, memory_is_causal: bool = False,
     ):  # fmt: skip
         """Return a tensor shaped as ``tgt``; ``tgt_is_causal=None`` looks whether the mask is."""
         causal = _is_causal(tgt_mask, tgt_is_causal, _length(tgt, self.layers[0].self_attn.batch_first))
@@ -302,9 +309,10 @@ class Transformer(Module):
         self.d_model, self.nhead, self.batch_first = d_model, nhead, batch_first
 
     def forward(
-        self, src, tgt, src_mask=None, tgt_mask=None, memory_mask=None, src_key_padding_mask=None,
-        tgt_key_padding_mask=None, memory_key_padding_mask=None, src_is_causal=None, tgt_is_causal=None,
-        memory_is_causal=False,
+        self, src, tgt, src_mask: tg.Tensor | None = None, tgt_mask: tg.Tensor | None = None,
+        memory_mask: tg.Tensor | None = None, src_key_padding_mask: tg.Tensor | None = None,
+        tgt_key_padding_mask: tg.Tensor | None = None, memory_key_padding_mask: tg.Tensor | None = None,
+        src_is_causal: bool | None = None, tgt_is_causal: bool | None = None, memory_is_causal: bool = False,
     ):  # fmt: skip
         """Return a tensor shaped as ``tgt``, what the decoder makes of it and of the encoded ``src``."""
         batch_dim = 0 if self.batch_first else 1
