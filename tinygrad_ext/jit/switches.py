@@ -24,7 +24,7 @@ def optimized_execution(should_optimize):
     yield
 
 
-_FUSERS = tuple(f"fuser{i}" for i in range(4))
+_FUSERS = (*(f"fuser{i}" for i in range(4)), "none")
 
 
 @contextlib.contextmanager
@@ -34,7 +34,7 @@ def _same():
 
 @boundary
 def fuser(name):
-    """A context that names one of PyTorch's fusers, "fuser0" to "fuser3"; there is one way to fuse here.
+    """A context that names one of PyTorch's fusers, "fuser0" to "fuser3", or "none"; there is one way to fuse here.
 
     Raises: RuntimeError for another name.
     """

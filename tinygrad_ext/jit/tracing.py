@@ -82,8 +82,13 @@ def trace(
     return traced
 
 
-def trace_module(mod, inputs, optimize=None, check_trace=True, check_inputs=None, check_tolerance=1e-5, strict=True):
-    """A traced module with several methods: `inputs` maps a method's name to its example arguments."""
+def trace_module(
+    mod, inputs, optimize=None, check_trace=True, check_inputs=None, check_tolerance=1e-5, strict=True,
+    _force_outplace=False, _module_class=None, _compilation_unit=None, example_inputs_is_kwarg=False,
+    _store_inputs=True,
+):  # fmt: skip
+    """A traced module with several methods: `inputs` maps a method's name to its example arguments, which are keyword
+    arguments, in a dict, with `example_inputs_is_kwarg`."""
     if not _state.enabled():
         return mod
     if not isinstance(inputs, dict):
@@ -92,7 +97,8 @@ def trace_module(mod, inputs, optimize=None, check_trace=True, check_inputs=None
     for name, example in inputs.items():
         runner = traced._runner if name == "forward" else traced._add_method(name)
         runner.check = check_trace
-        runner.graph_for(_examples(example), {})
+        args, kwargs = ((), dict(example)) if example_inputs_is_kwarg else (_examples(example), {})
+        runner.graph_for(args, kwargs)
     return traced
 
 

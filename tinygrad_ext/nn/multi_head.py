@@ -56,6 +56,7 @@ def multi_head_attention_forward(
     mask = _mask_for_heads(mask, heads, length, key.size(0))
     if bias_k is not None or bias_v is not None:
         _check_added(bias_k, bias_v, static_k, static_v)
+        assert bias_k is not None and bias_v is not None
         k, v = (tg.cat([part, bias.repeat(1, batch, 1)]) for part, bias in ((k, bias_k), (v, bias_v)))
         mask, padding = _one_more(mask), _one_more(padding)
     q = _by_head(q, heads)

@@ -102,7 +102,7 @@ def test_an_error_in_a_callee_names_each_function_on_the_way():
     def outer(x):
         return inner(x)
 
-    with pytest.raises(jit.Error, match="inner failed to compile, called here"):
+    with pytest.raises(jit.Error, match="'inner' is being compiled since it was called from 'outer'"):
         jit.script(outer)
 
 

@@ -101,6 +101,9 @@ for _name, _count in MATH.items():
     _result = "int" if _name in _WHOLE else "bool" if _name in _TRUTH else "float"
     primitive(f"math.{_name}", " ".join(["Scalar"] * _count), _result, getattr(math, _name))
 
+primitive("math.modf", "Scalar", "Tuple[float, float]", math.modf)
+primitive("math.frexp", "Scalar", "Tuple[float, int]", math.frexp)
+
 COMPLEX_MATH = (
     "sqrt", "exp", "log", "log10", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh",
     "acosh", "atanh", "phase", "isnan", "isinf", "isfinite",

@@ -122,7 +122,9 @@ def _caller(op):
         parts.append(f"{arg.name}: {told}" + (f" = {default!r}" if arg.has_default else ""))
         row.append(f"{arg.name}={arg.name}" if arg.kwarg_only else arg.name)
     text = f"def {op.__name__}({', '.join(parts)}):\n    return _op({', '.join(row)})"
-    return functions_of(text, {"_op": op})[op.__name__]
+    made = functions_of(text, {"_op": op})[op.__name__]
+    made.__module__ = __name__  # a function of the package, whose defaults nobody writes to
+    return made
 
 
 class CompilationUnit:

@@ -372,10 +372,10 @@ def _math(name, count):
 MATH_RESULTS = {
     **dict.fromkeys(("floor", "ceil", "trunc", "gcd", "factorial"), INT),
     **dict.fromkeys(("isnan", "isinf", "isfinite"), BOOL),
+    **{name: Type("Tuple", (FLOAT, second)) for name, second in (("modf", FLOAT), ("frexp", INT))},
 }
-for _name, _count in MATH.items():
-    if getattr(math, _name) not in BUILTINS:
-        BUILTINS[getattr(math, _name)] = _math(_name, _count)
+for _name, _count in {**MATH, "modf": 1, "frexp": 1}.items():
+    BUILTINS.setdefault(getattr(math, _name), _math(_name, _count))
 
 
 # ---- text, output --------------------------------------------------------------------------------------------------

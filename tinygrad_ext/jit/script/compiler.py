@@ -105,7 +105,8 @@ class Compiler:
         text = message(what, source, node, instead)
         name = source.name if source is not None else ""
         for caller, at in reversed(calls):
-            text += f"\n{name} failed to compile, called here:\n{caller.source.mark(at)}"
+            text += f"\n'{name}' is being compiled since it was called from '{caller.source.name}'\n"
+            text += caller.source.mark(at)
             name = caller.source.name
         raise kind(text)
 

@@ -39,6 +39,7 @@ from . import (  # each file adds its handlers to the compiler's tables
 from .compiler import Compiler, Frame
 from .functions import Parameters, lookup_of, result_of
 from .interfaces import why_not
+from .overloads import check_implemented
 from .source import source_of
 from .types import not_a_member, type_of_python
 
@@ -232,6 +233,7 @@ def compile_entry(function, name=None, bound=(), examples=None, body=None):
     frame.bound = bound
     c.frames.append(frame)
     with c.at(source.tree):
+        check_implemented(c, function, bound)
         parameters = Parameters(c, function, source, len(bound))
         types = _declare(c, parameters, bound, examples or ())
         frame.root = c.scope

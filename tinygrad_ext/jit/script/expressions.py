@@ -6,6 +6,7 @@ import types as python_types
 
 from tinygrad_ext.core.data import dtype as dtypes
 from tinygrad_ext.core.data.tensor import Tensor
+from tinygrad_ext.futures import Future
 from tinygrad_ext.graph.types import STR
 from tinygrad_ext.registry.op_namespace import Namespace
 
@@ -206,7 +207,7 @@ def _check_written(c, node):
 
 
 # names that annotations may use without an import, as comments do
-ALWAYS = {**LISTS, **TYPING, "Tensor": Tensor, "number": numbers.Number, "Device": dtypes.device}
+ALWAYS = {**LISTS, **TYPING, "Tensor": Tensor, "number": numbers.Number, "Device": dtypes.device, "Future": Future}
 
 
 def evaluate(c, text):

@@ -182,6 +182,9 @@ class Parameters:
         defaults = function.__defaults__ or ()
         self.defaults = dict(zip(self.names[self.positional - len(defaults) : self.positional], defaults))
         self.defaults.update(function.__kwdefaults__ or {})
+        for name in () if ours else self.defaults:
+            if _holds_mutable(self.defaults[name]):
+                _mutable(c, name)
         nodes, self.returns = [a.annotation for a in (*positional, *spec.kwonlyargs)], None
         try:
             comment = source.type_comments()
@@ -221,14 +224,18 @@ class Parameters:
 @hook
 def default(c, value, name):
     """The operand of a default value."""
-    if isinstance(value, (list, dict)):
-        return _mutable(c, name) if value else c.empty(value)
-    if isinstance(value, tuple) and any(isinstance(part, (list, dict)) for part in value):
+    if isinstance(value, (list, dict)) and not value:  # of a field, whose factory has made it
+        return c.empty(value)
+    if _holds_mutable(value):
         return _mutable(c, name)
     if isinstance(value, Tensor):
         kept = c.defaults.setdefault(id(value), _Default(value))
         return c.field(kept, "value", f"{c.frame.source.name}.{name}", "constant", TENSOR)
     return c.python(value, f"the default of {name}")
+
+
+def _holds_mutable(value):
+    return isinstance(value, (list, dict)) or (isinstance(value, tuple) and any(map(_holds_mutable, value)))
 
 
 def _mutable(c, name):

@@ -17,7 +17,7 @@ from .errors import FrontendError
 from .expressions import kind
 from .functions import FunctionValue
 from .interfaces import Choice, is_interface
-from .markers import MODIFIER, Attribute
+from .markers import MODIFIER, Attribute, annotate
 from .module_hooks import call_with_hooks, hooks_of
 from .module_parts import OF_CONTAINERS, OF_MODULES, ModuleTable
 from .source import source_of
@@ -259,7 +259,9 @@ class ModuleValue(Static):
     def index(self, c, key):
         if issubclass(self.cls, _DICTS) and isinstance(key, str):
             if key not in self.table():
-                c.fault(f"KeyError: '{key}' is not in {self.told()}, which has {', '.join(self.table())}")
+                c.fault(
+                    f"KeyError: Key Error, {key}: '{key}' is not in {self.told()}, which has {', '.join(self.table())}"
+                )
             return self.attribute(c, key)
         found = self.items(c)
         if found is not None and type(key) is int and not -len(found) <= key < len(found):
@@ -330,15 +332,32 @@ def _type_in_init(c, cls, name):
             tree = source_of(init).tree
         except FrontendError:
             continue
+        space = {**vars(typing), **init.__globals__, **inspect.getclosurevars(init).nonlocals}
         for node in ast.walk(tree):
-            target = getattr(node, "target", None)
-            if isinstance(node, ast.AnnAssign) and isinstance(target, ast.Attribute) and target.attr == name:
-                space = {**vars(typing), **init.__globals__}
-                try:
-                    return type_from(ast.unparse(node.annotation), lambda text, space=space: eval(text, space))
-                except (NoType, NameError) as error:
-                    c.fault(f"attribute '{name}' of {cls.__name__}: {error}")
+            annotation = _annotation_of(node, name, space)
+            if annotation is None:
+                continue
+            try:
+                return type_from(ast.unparse(annotation), lambda text, space=space: eval(text, space))
+            except (NoType, NameError) as error:
+                c.fault(f"attribute '{name}' of {cls.__name__}: {error}")
     return None
+
+
+def _annotation_of(node, name, space):
+    """The type in `self.name: T = ...` or in `self.name = jit.annotate(T, ...)`, or None."""
+    target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+    if not (isinstance(target, ast.Attribute) and target.attr == name):
+        return None
+    if isinstance(node, ast.AnnAssign):
+        return node.annotation
+    made = getattr(node, "value", None)
+    if not (isinstance(made, ast.Call) and len(made.args) == 2 and "annotate" in ast.unparse(made.func)):
+        return None
+    try:
+        return made.args[0] if eval(ast.unparse(made.func), space) is annotate else None
+    except (NameError, AttributeError):
+        return None
 
 
 def _globals_of(cls):

@@ -119,6 +119,8 @@ def _of_containers(c, op, a, b, x, y):
         a, b = _as_lists(c, a, b)
         x, y = type_of(a), type_of(b)
         if isinstance(a, ListLiteral) and isinstance(b, ListLiteral):
+            if None not in (x, y) and unify(x, y) is None and a.values and b.values:
+                c.fault(f"List[t] of {b.told()} to add was previously matched to type {x}, but this is {y}")
             return ListLiteral([*a.values, *b.values])
         if x is STR and y is STR:
             return a + b if is_constant(a) and is_constant(b) else c.emit("prim::concat", (a, b), STR)

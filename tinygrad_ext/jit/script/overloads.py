@@ -3,11 +3,12 @@
 A call takes the first declaration that its arguments fit, and compiles the function's body with its types.
 """
 
+import ast
 import inspect
 
 from tinygrad_ext.graph.types import accepts
 
-from .errors import Error
+from .errors import Error, FrontendError
 from .source import source_of
 from .values import Static, type_of
 
@@ -33,13 +34,38 @@ def _overload(func):
     """
     if not inspect.isfunction(func):
         raise RuntimeError(f"_overload: marks functions that are defined, not a {type(func).__name__}")
+    if not _is_declaration(func):
+        raise RuntimeError(
+            f"Only `pass` statement or `...` can be the body of an overload declaration, which {func.__qualname__} is: "
+            "the function itself follows, without the mark"
+        )
     _DECLARED.setdefault(_key(func), []).append(func)
     return func
+
+
+def _is_declaration(function):
+    """Whether the body of a function does nothing, as far as its source can be read."""
+    try:
+        body = source_of(function).body
+    except FrontendError:
+        return True
+    told = (node.value for node in body if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
+    texts = [value for value in told if value.value is Ellipsis or isinstance(value.value, str)]
+    return len(texts) + sum(isinstance(node, ast.Pass) for node in body) == len(body)
 
 
 def _overload_method(func):
     """The same for a method."""
     return _overload(func)
+
+
+def check_implemented(c, function, bound):
+    """Refuse a function of which there are declarations alone."""
+    if function in _DECLARED.get(_key(function), ()):
+        c.fault(
+            f'Implementation for the {"method" if bound else "function"} "{function.__qualname__}" is missing.',
+            "Behind its declarations stands the function itself, without the mark.",
+        )
 
 
 def parameters_of(c, function, make, bound, args, kwargs):
@@ -48,6 +74,7 @@ def parameters_of(c, function, make, bound, args, kwargs):
     make: parameters as a function has them, of (function, its source).
     """
     declared = [d for d in _DECLARED.get(_key(function), ()) if d is not function]
+    check_implemented(c, function, bound)
     own = make(function, source_of(function))
     told = []
     for declaration in declared:

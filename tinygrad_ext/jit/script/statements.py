@@ -134,8 +134,8 @@ def _plain_static(operand):
 
 @hook
 def assign(c, target, operand):
-    """Bind a target of an assignment."""
-    with c.at(target):
+    """Bind a target of an assignment. What is wrong with an attribute is told of the whole statement."""
+    with c.at(c.nodes[-1] if isinstance(target, ast.Attribute) and c.nodes else target):
         if isinstance(target, ast.Name):
             _bind(c, target.id, operand)
         elif isinstance(target, (ast.Tuple, ast.List)):

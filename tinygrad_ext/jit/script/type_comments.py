@@ -44,7 +44,7 @@ def type_comments(tree, lines):
         raise BadComment(
             f"Return type line '# type: {whole[0]}' tells types beside those of the parameters", "Write (...)."
         )
-    if short and len(own) < len(names) - 1:
+    if short and len(own) < len(names) - (names[0].arg == "self"):
         raise BadComment(
             f"Number of type annotations ({len(own)}) did not match the number of function parameters ({len(names)}):",
             "Give one for each, self left out.",

@@ -118,7 +118,8 @@ class TransformerEncoderLayer(_Layer):
         self.activation_relu_or_gelu = next(known, 0)
 
     def forward(
-        self, src, src_mask: tg.Tensor | None = None, src_key_padding_mask: tg.Tensor | None = None, is_causal: bool = False,
+        self, src, src_mask: tg.Tensor | None = None, src_key_padding_mask: tg.Tensor | None = None,
+        is_causal: bool = False,
     ):  # fmt: skip
         """Return a tensor shaped as ``src``; the masks are those of `MultiheadAttention`."""
         padding = added_mask(src_key_padding_mask, "src_key_padding_mask", src_mask, "src_mask", src.dtype)
@@ -203,7 +204,8 @@ class TransformerEncoder(Module):
             )
 
     def forward(
-        self, src, mask: tg.Tensor | None = None, src_key_padding_mask: tg.Tensor | None = None, is_causal: bool | None = None,
+        self, src, mask: tg.Tensor | None = None, src_key_padding_mask: tg.Tensor | None = None,
+        is_causal: bool | None = None,
     ):  # fmt: skip
         """Return a tensor shaped as ``src``; ``is_causal=None`` looks whether the mask is."""
         padding = added_mask(src_key_padding_mask, "src_key_padding_mask", mask, "mask", src.dtype)
