@@ -14,6 +14,8 @@ DISCRETE = set(
     [
         "__rlshift__",
         "__rrshift__",
+        "_convert_indices_from_coo_to_csr",
+        "_convert_indices_from_csr_to_coo",
         "allclose",
         "detach_copy",
         "isin.Tensor_Tensor",

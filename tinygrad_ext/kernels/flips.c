@@ -1,54 +1,63 @@
 /* What flips.h promises, by exclusive or with a mask of the sign bits. */
 #include "flips.h"
 
-#define FLIP(word, sign)                                                                                                     \
-    static int flip_##word(char **data, const ptrdiff_t *strides, ptrdiff_t n, const tgx_scalar *aux) {                      \
-        const word mask = aux->i & TGX_FLIP_NEG ? sign : 0;                                                                  \
-        char *to = data[0];                                                                                                  \
-        const char *from = data[1];                                                                                          \
-        for (ptrdiff_t i = 0; i < n; i++) {                                                                                  \
-            word w;                                                                                                          \
-            memcpy(&w, from + i * strides[1], sizeof w);                                                                     \
-            w ^= mask;                                                                                                       \
-            memcpy(to + i * strides[0], &w, sizeof w);                                                                       \
-        }                                                                                                                    \
-        return 0;                                                                                                            \
-    }                                                                                                                        \
-    static int flip_pair_##word(char **data, const ptrdiff_t *strides, ptrdiff_t n, const tgx_scalar *aux) {                 \
-        const word real = aux->i & TGX_FLIP_NEG ? sign : 0, imag = aux->i & TGX_FLIP_CONJ ? real ^ sign : real;              \
-        char *to = data[0];                                                                                                  \
-        const char *from = data[1];                                                                                          \
-        for (ptrdiff_t i = 0; i < n; i++) {                                                                                  \
-            word w[2];                                                                                                       \
-            memcpy(w, from + i * strides[1], sizeof w);                                                                      \
-            w[0] ^= real, w[1] ^= imag;                                                                                      \
-            memcpy(to + i * strides[0], w, sizeof w);                                                                        \
-        }                                                                                                                    \
-        return 0;                                                                                                            \
-    }                                                                                                                        \
-    static int negate_##word(char **data, const ptrdiff_t *strides, ptrdiff_t n, const tgx_scalar *aux) {                    \
-        char *to = data[0];                                                                                                  \
-        const char *from = data[1];                                                                                          \
-        for (ptrdiff_t i = 0; i < n; i++) {                                                                                  \
-            word w;                                                                                                          \
-            memcpy(&w, from + i * strides[1], sizeof w);                                                                     \
-            if (aux->i & TGX_FLIP_NEG) w = (word)(0 - w);                                                                    \
-            memcpy(to + i * strides[0], &w, sizeof w);                                                                       \
-        }                                                                                                                    \
-        return 0;                                                                                                            \
+/* The loop again with constant steps, where elements lie side by side: the compiler makes vectors of that one. */
+#define DENSE(size, loop)                                                        \
+    if (strides[0] == (size) && strides[1] == (size)) {                          \
+        const ptrdiff_t to_step = (size), from_step = (size);                    \
+        loop                                                                     \
+    } else {                                                                     \
+        const ptrdiff_t to_step = strides[0], from_step = strides[1];            \
+        loop                                                                     \
+    }                                                                            \
+    return 0;
+
+#define FLIP(word, sign)                                                                                          \
+    static int flip_##word(char **data, const ptrdiff_t *strides, ptrdiff_t n, const tgx_scalar *aux) {           \
+        const word mask = aux->i & TGX_FLIP_NEG ? sign : 0;                                                       \
+        char *to = data[0];                                                                                       \
+        const char *from = data[1];                                                                               \
+        DENSE(sizeof(word), for (ptrdiff_t i = 0; i < n; i++) {                                                   \
+            word w;                                                                                               \
+            memcpy(&w, from + i * from_step, sizeof w);                                                           \
+            w ^= mask;                                                                                            \
+            memcpy(to + i * to_step, &w, sizeof w);                                                               \
+        })                                                                                                        \
+    }                                                                                                             \
+    static int flip_pair_##word(char **data, const ptrdiff_t *strides, ptrdiff_t n, const tgx_scalar *aux) {      \
+        const word real = aux->i & TGX_FLIP_NEG ? sign : 0, imag = aux->i & TGX_FLIP_CONJ ? real ^ sign : real;   \
+        char *to = data[0];                                                                                       \
+        const char *from = data[1];                                                                               \
+        DENSE(2 * sizeof(word), for (ptrdiff_t i = 0; i < n; i++) {                                               \
+            word re; word im;                                                                                     \
+            memcpy(&re, from + i * from_step, sizeof re);                                                         \
+            memcpy(&im, from + i * from_step + sizeof re, sizeof im);                                             \
+            re ^= real; im ^= imag;                                                                               \
+            memcpy(to + i * to_step, &re, sizeof re);                                                             \
+            memcpy(to + i * to_step + sizeof re, &im, sizeof im);                                                 \
+        })                                                                                                        \
     }
 
+#define NEGATE(word) \
+    static int negate_##word(char **data, const ptrdiff_t *strides, ptrdiff_t n, const tgx_scalar *aux) {         \
+        const int negative = !!(aux->i & TGX_FLIP_NEG);                                                           \
+        char *to = data[0];                                                                                       \
+        const char *from = data[1];                                                                               \
+        DENSE(sizeof(word), for (ptrdiff_t i = 0; i < n; i++) {                                                   \
+            word w;                                                                                               \
+            memcpy(&w, from + i * from_step, sizeof w);                                                           \
+            w = negative ? (word)(0 - w) : w;                                                                     \
+            memcpy(to + i * to_step, &w, sizeof w);                                                               \
+        })                                                                                                        \
+    }
+
+NEGATE(uint8_t)
+NEGATE(uint16_t)
+NEGATE(uint32_t)
+NEGATE(uint64_t)
 FLIP(uint16_t, 0x8000)
 FLIP(uint32_t, 0x80000000u)
 FLIP(uint64_t, 0x8000000000000000u)
-
-static int negate_uint8_t(char **data, const ptrdiff_t *strides, ptrdiff_t n, const tgx_scalar *aux) {
-    for (ptrdiff_t i = 0; i < n; i++) {
-        uint8_t w = (uint8_t)data[1][i * strides[1]];
-        data[0][i * strides[0]] = (char)(aux->i & TGX_FLIP_NEG ? (uint8_t)(0 - w) : w);
-    }
-    return 0;
-}
 
 tgx_loop tgx_flip_loop(int dtype) {
     switch (dtype) {
