@@ -179,6 +179,9 @@ static int shape(tgx_call *c, int derivative) {
         return TGX_FAILED;
     tgx_need_dense(c, LOG_PROBS);
     tgx_need(c, TARGETS, TGX_I64);
+    if (derivative && (tgx_in(c, GRAD)->rank != 1 || tgx_in(c, GRAD)->sizes[0] != k.samples))
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "grad must be of size batch_size: ctc_loss backward got grad of shape %s for a batch of %lld",
+                        tgx_shape_text(tgx_in(c, GRAD)), (long long)k.samples);
     if (derivative) tgx_need(c, GRAD, k.log_probs->dtype);
     if (derivative) tgx_like(c, 0, k.log_probs, k.log_probs->dtype);
     else tgx_fresh(c, 0, 1, k.log_probs->dtype)->dims[0] = k.samples;
