@@ -230,3 +230,11 @@ def test_types_of_python_are_dtypes_wherever_one_is_taken():
     assert tg.zeros(2, dtype=int).dtype == tg.int64 and tg.logspace(0, 1, 2, dtype=complex).dtype == tg.complex128
     with pytest.raises(RuntimeError, match="expects floating point dtypes, got: dtype=torch.int64"):
         tg.kaiser_window(6, dtype=int)
+
+
+def test_a_shape_too_long_for_its_message_is_cut():
+    for count in range(1, 65):
+        with pytest.raises(RuntimeError, match="negative dimension") as caught:
+            tg.zeros([-(2**63)] * count)
+        assert str(caught.value).count("-9223372036854775808") <= count + 1
+    assert ", ...]" in str(caught.value)

@@ -166,3 +166,11 @@ def test_bad_parameters_are_refused(make, error, fragment):
     with pytest.raises(error) as raised:
         make()
     assert fragment in str(raised.value)
+
+
+@pytest.mark.parametrize("dtype", [tg.float16, tg.float32, tg.float64])
+def test_binomial_of_counts_that_are_no_numbers_ends(dtype):
+    counts = tg.tensor([float("inf"), float("nan"), float("-inf"), 4.0, float("inf")], dtype=dtype)
+    chances = tg.tensor([0.5, 0.25, 0.5, 1.0, 0.75], dtype=dtype)
+    drawn = tg.binomial(counts, chances)
+    assert drawn[[0, 1, 4]].isnan().all() and drawn[2:4].tolist() == [0.0, 4.0]

@@ -125,6 +125,7 @@ double tgx_draw_binomial(tgx_stream *s, double count, double prob)
 {
     if (count <= 0 || prob <= 0) return 0;
     if (prob >= 1) return count;
+    if (!(count < INFINITY)) return NAN; /* no draw would end */
     if (prob <= 0.5) return rare_binomial(s, count, prob);
     return prob > 0.5 ? count - rare_binomial(s, count, 1 - prob) : (double)NAN;
 }

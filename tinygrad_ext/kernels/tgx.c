@@ -48,7 +48,7 @@ const char *tgx_number_text(const tgx_value *v) {
 }
 
 const char *tgx_sizes_text(const int64_t *sizes, int rank) {
-    char *room = next_room(), *at = room, *end = room + ROOM - 24;
+    char *room = next_room(), *at = room, *end = room + ROOM - 32; /* the longest number and ", ...]" fit behind it */
     *at++ = '[';
     for (int i = 0; i < rank && at < end; i++) at += sprintf(at, i ? ", %lld" : "%lld", (long long)sizes[i]);
     if (at >= end) at += sprintf(at, ", ...");
