@@ -15,7 +15,6 @@ typedef struct {
 } operands_t;
 
 static long long ll(int64_t n) { return (long long)n; }
-
 /* ---- shape ------------------------------------------------------------------------------------------------------- */
 
 enum { LEAST_TALL = 8 };       /* columns of a product that pay for a copy of the left operand */
@@ -87,10 +86,16 @@ static int same_window(const tgx_tensor *t, const tgx_tensor *u) {
     return !memcmp(t->strides, u->strides, (size_t)t->rank * sizeof *t->strides);
 }
 
-/* A target that BLAS cannot write to gets its numbers by a copy; self in the in-place form is where the sum starts. */
+/* Whether the rows of t lie in one piece each. A BLAS would also write by columns: the transposed product, which rounds otherwise. */
+static int lies_by_rows(const tgx_tensor *t) {
+    const int64_t *size = t->sizes + t->rank - 2, *step = t->strides + t->rank - 2;
+    return t->flags & TGX_CONTIGUOUS || (t->rank >= 2 && (step[1] == 1 || size[1] <= 1) && (step[0] >= size[1] || size[0] <= 1));
+}
+
+/* Another target gets its numbers by a copy; self in the in-place form is where the sum starts. */
 static void use_target(tgx_call *c, const operands_t *x, tgx_output *o) {
     const tgx_tensor *t = c->target;
-    if (!(t->flags & TGX_CONTIGUOUS) && (t->rank < 2 || !readable(t))) {
+    if (!lies_by_rows(t)) {
         int64_t step = 1;
         o->strides = o->dims + o->rank;
         for (int i = o->rank - 1; i >= 0; i--) o->strides[i] = step, step *= o->dims[i] > 1 ? o->dims[i] : 1;
@@ -130,9 +135,11 @@ static int product_shape(tgx_call *c, const operands_t *x) {
     if (a->dtype == TGX_BOOL && has_work(a, o))
         return tgx_fail(c, TGX_NOT_IMPLEMENTED_ERROR, "\"addmm_impl_cpu_\" not implemented for 'Bool': %s() does not take bool; convert "
                         "first, for example with .float() or .long()", c->title);
-    if (tgx_is_half(a->dtype)) o->via = TGX_F32;
     if (is_bf16(a, b)) c->scratch_bytes = bf16_room(a, b, o);
-    else need_operands(c, x, o->via < 0 ? a->dtype : o->via);
+    else {
+        if (tgx_is_half(a->dtype)) o->via = TGX_F32;
+        need_operands(c, x, o->via < 0 ? a->dtype : o->via);
+    }
     if (a->count + b->count > TGX_SMALL / 32) c->work = work_of(a->sizes[a->rank - 1], o);
     if (c->target) use_target(c, x, o);
     return 0;
@@ -227,8 +234,8 @@ static inline int small_row(const tgx_tensor *a, const tgx_tensor *b, int64_t n,
 
 /* Two matrices of so little work that finding out what to do would take longer than doing it, or some more; `bias` is added to
  * each row, or NULL. A vector on the left is one row. b_row, b_col: the steps of b as the product reads it, of n columns. */
-static __attribute__((noinline)) int small_matrices(const tgx_tensor *a, const tgx_tensor *b, int64_t n, int64_t b_row, int64_t b_col, const tgx_tensor *bias,
-                          const tgx_tensor *c) {
+static __attribute__((noinline)) int small_matrices(const tgx_tensor *a, const tgx_tensor *b, int64_t n, int64_t b_row, int64_t b_col,
+                                                    const tgx_tensor *bias, const tgx_tensor *c) {
     int one = a->rank == 1;
     int64_t m = one ? 1 : a->sizes[0], k = a->sizes[!one];
     if (!c->count || !tgx_is_small(m, n, k)) return 0;

@@ -1,6 +1,7 @@
 /* Both operands are laid out first: of A eight rows side by side, of B 48 columns, pair of depth after pair. A tile of 8 x 48 sums
- * stays in registers while a stretch of the depth goes by, so that its part of B stays in the second cache level. Each element
- * is summed in the order of its pairs, wherever it stands and however many threads there are. */
+ * stays in registers while a stretch of the depth goes by, so that its part of B stays in the second cache level; between stretches
+ * a block of tiles keeps its sums in float32. Each element is summed in the order of its pairs, wherever it stands and however
+ * many threads there are. */
 #include "product_bf16.h"
 #include "isa.h"
 #include <string.h>
@@ -26,7 +27,8 @@ enum {
     LEAST_COLUMNS = 16,
     LEAST_DEPTH = 16,
     LEAST_WORK = 1 << 18,      /* multiplications; with fewer the operands are not worth laying out */
-    STRETCH = 512,            /* pairs of depth at a time */
+    STRETCH = 512,             /* pairs of depth at a time */
+    AHEAD = 16,                /* pairs from which on the next are fetched */
     ROW_BLOCK = 16,            /* tiles below each other that one thread takes */
 };
 
@@ -40,7 +42,7 @@ int tgx_is_bf16_product(int64_t m, int64_t n, int64_t k) {
 typedef struct {
     const tgx_product *p;
     uint32_t *left, *right;
-    int64_t left_panels, right_panels, row_blocks, first; /* first: pair of the stretch */
+    int64_t left_panels, right_panels, row_blocks;
     int one_b;
 } job_t;
 
@@ -124,39 +126,67 @@ INSTRUCTIONS static int lay_right(void *context, ptrdiff_t lo, ptrdiff_t hi) {
     return 0;
 }
 
-typedef struct { float *c; int64_t row, col, rows, cols; float alpha, beta; } target_t;
+typedef struct {
+    uint16_t *c;
+    int64_t row, col, rows, cols;
+    float alpha, beta;
+    float *sums;               /* of this tile, ROWS x COLUMNS, between stretches */
+    int first, last;           /* whether this is the first and the last stretch */
+} target_t;
+
+/* As tgx_f32_to_bf16. */
+INLINE __m256i round_lanes(__m512 v) {
+    const __m512i bits = _mm512_castps_si512(v);
+    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    const __m512i sum = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+    const __mmask16 nan = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
+    return _mm512_cvtepi32_epi16(_mm512_srli_epi32(_mm512_mask_mov_epi32(sum, nan, _mm512_set1_epi32(0x7fc00000)), 16));
+}
+
+INLINE __m512 widen_lanes(__m256i v) { return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(v), 16)); }
 
 INLINE void put(const target_t *t, int64_t r, int64_t q, __m512 sum) {
-    const int64_t valid = t->cols - q * LANES;
-    const __mmask16 mask = valid >= LANES ? 0xffff : (__mmask16)((1u << valid) - 1);
-    float *c = t->c + r * t->row + q * LANES * t->col, lanes[LANES];
+    const int64_t valid = at_most(t->cols - q * LANES, LANES);
+    const __mmask16 mask = (__mmask16)((1u << valid) - 1);
+    uint16_t *c = t->c + r * t->row + q * LANES * t->col, lanes[LANES];
     if (t->alpha != 1) sum = _mm512_mul_ps(sum, _mm512_set1_ps(t->alpha));
+    if (t->beta != 0) {
+        __m256i old = _mm256_maskz_loadu_epi16(mask, c);
+        if (t->col != 1) {
+            for (int64_t i = 0; i < valid; i++) lanes[i] = c[i * t->col];
+            old = _mm256_maskz_loadu_epi16(mask, lanes);
+        }
+        sum = _mm512_fmadd_ps(widen_lanes(old), _mm512_set1_ps(t->beta), sum);
+    }
     if (t->col == 1) {
-        if (t->beta == 1) sum = _mm512_add_ps(sum, _mm512_maskz_loadu_ps(mask, c));
-        else if (t->beta != 0) sum = _mm512_fmadd_ps(_mm512_maskz_loadu_ps(mask, c), _mm512_set1_ps(t->beta), sum);
-        _mm512_mask_storeu_ps(c, mask, sum);
+        _mm256_mask_storeu_epi16(c, mask, round_lanes(sum));
         return;
     }
-    _mm512_storeu_ps(lanes, sum);
-    for (int64_t i = 0; i < LANES && i < valid; i++)
-        c[i * t->col] = t->beta == 0 ? lanes[i] : __builtin_fmaf(t->beta, c[i * t->col], lanes[i]);
+    _mm256_storeu_si256((__m256i *)lanes, round_lanes(sum));
+    for (int64_t i = 0; i < valid; i++) c[i * t->col] = lanes[i];
 }
 
 INLINE void tile(const int vectors, int64_t count, const uint32_t *a, const uint32_t *b, const target_t *t) {
     __m512 sum[ROWS][VECTORS];
     for (int r = 0; r < ROWS; r++)
-        for (int q = 0; q < vectors; q++) sum[r][q] = _mm512_setzero_ps();
+        for (int q = 0; q < vectors; q++) sum[r][q] = t->first ? _mm512_setzero_ps() : _mm512_loadu_ps(t->sums + r * COLUMNS + q * LANES);
     for (int64_t i = 0; i < count; i++, a += ROWS, b += vectors * LANES) {
         __m512i in[VECTORS];
-        for (int q = 0; q < vectors; q++) in[q] = _mm512_loadu_si512(b + q * LANES);
+        _mm_prefetch((const char *)(a + AHEAD * ROWS), _MM_HINT_T0);
+        for (int q = 0; q < vectors; q++) {
+            in[q] = _mm512_loadu_si512(b + q * LANES);
+            _mm_prefetch((const char *)(b + (AHEAD * vectors + q) * LANES), _MM_HINT_T0);
+        }
         for (int r = 0; r < ROWS; r++) {
             const __m512i factor = _mm512_set1_epi32((int)a[r]);
             for (int q = 0; q < vectors; q++) sum[r][q] = _mm512_dpbf16_ps(sum[r][q], (__m512bh)factor, (__m512bh)in[q]);
         }
     }
     for (int r = 0; r < ROWS; r++)
-        if (r < t->rows)
-            for (int q = 0; q < vectors; q++) put(t, r, q, sum[r][q]);
+        for (int q = 0; q < vectors; q++) {
+            if (!t->last) _mm512_storeu_ps(t->sums + r * COLUMNS + q * LANES, sum[r][q]);
+            else if (r < t->rows) put(t, r, q, sum[r][q]);
+        }
 }
 
 /* By themselves: gcc finds a register for each sum only so. */
@@ -173,21 +203,24 @@ static int multiply(void *context, ptrdiff_t lo, ptrdiff_t hi) {
     const job_t *j = context;
     const tgx_product *p = j->p;
     const tgx_shape *s = &p->s;
-    const int64_t all = pairs(s->k), count = at_most(all - j->first, STRETCH);
+    const int64_t all = pairs(s->k);
+    float sums[ROW_BLOCK][ROWS * COLUMNS];
     for (int64_t unit = lo; unit < hi; unit++) {
         const int64_t item = unit / j->row_blocks / j->right_panels, panel = unit / j->row_blocks % j->right_panels;
-        const int64_t last = at_most((unit % j->row_blocks + 1) * ROW_BLOCK, j->left_panels);
+        const int64_t top = unit % j->row_blocks * ROW_BLOCK, last = at_most(top + ROW_BLOCK, j->left_panels);
         const int64_t cols = at_most(s->n - panel * COLUMNS, COLUMNS), vectors = parts(cols, LANES);
-        const uint32_t *b = j->right + (j->one_b ? 0 : item) * right_count(s->n, s->k) + panel * COLUMNS * all + j->first * vectors * LANES;
-        float *c = (float *)(p->c + place(p, p->c_step, item)) + panel * COLUMNS * s->c_col;
-        for (int64_t r = unit % j->row_blocks * ROW_BLOCK; r < last; r++) {
-            const uint32_t *a = j->left + (item * j->left_panels + r) * ROWS * all + j->first * ROWS;
-            const target_t t = {c + r * ROWS * s->c_row, s->c_row, s->c_col, at_most(s->m - r * ROWS, ROWS), cols, (float)p->alpha.f,
-                                j->first ? 1 : (float)p->beta.f};
-            if (vectors == 3) tile_3(count, a, b, &t);
-            else if (vectors == 2) tile_2(count, a, b, &t);
-            else tile_1(count, a, b, &t);
-        }
+        const uint32_t *b = j->right + (j->one_b ? 0 : item) * right_count(s->n, s->k) + panel * COLUMNS * all;
+        uint16_t *c = (uint16_t *)(p->c + place(p, p->c_step, item)) + panel * COLUMNS * s->c_col;
+        for (int64_t first = 0; first < all; first += STRETCH)
+            for (int64_t r = top; r < last; r++) {
+                const uint32_t *a = j->left + (item * j->left_panels + r) * ROWS * all + first * ROWS, *of_b = b + first * vectors * LANES;
+                const int64_t count = at_most(all - first, STRETCH);
+                const target_t t = {c + r * ROWS * s->c_row, s->c_row, s->c_col, at_most(s->m - r * ROWS, ROWS), cols, (float)p->alpha.f,
+                                    (float)p->beta.f, sums[r - top], first == 0, first + STRETCH >= all};
+                if (vectors == 3) tile_3(count, a, of_b, &t);
+                else if (vectors == 2) tile_2(count, a, of_b, &t);
+                else tile_1(count, a, of_b, &t);
+            }
     }
     return 0;
 }
@@ -203,9 +236,7 @@ int tgx_bf16_product_run(tgx_call *c, const tgx_product *p, int one_b) {
     const int64_t grain = work > 1 << 20 ? 1 : (int64_t)((1 << 20) / work) + 1;
     if ((code = c->services->parallel_for(lay_left, &j, p->batches * j.left_panels, TGX_SMALL / panel + 1))) return code;
     if ((code = c->services->parallel_for(lay_right, &j, (one_b ? 1 : p->batches) * j.right_panels, TGX_SMALL / panel + 1))) return code;
-    for (; j.first < pairs(s->k); j.first += STRETCH)
-        if ((code = c->services->parallel_for(multiply, &j, units, grain))) return code;
-    return 0;
+    return c->services->parallel_for(multiply, &j, units, grain);
 }
 #else
 int tgx_is_bf16_product(int64_t m, int64_t n, int64_t k) { return 0; }

@@ -91,7 +91,9 @@ class Call(Case):
             return None
 
     def _without_out(self):
-        """The results of the call without out=, on copies; None for a refusal."""
+        """The results of the call without out=, on copies; None for a refusal, or where the layout counts."""
+        if "layout" in (self.op.record.gaps or {}):
+            return None
         copies = {k: v for k, v in self.kwargs.items() if k != "out"}
         given = tensors(self.kwargs["out"])
         if not tensors([self.args, copies]) or any(t.is_meta for t in [*given, *tensors([self.args, copies])]):
