@@ -160,10 +160,11 @@ def pytorch(pkl, data=bytes(24), **entries):
 
 
 def zipped(entries, compression=zipfile.ZIP_STORED):
+    """The same bytes at any time: entries bear no date."""
     file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", compression) as archive:
+    with zipfile.ZipFile(file, "w") as archive:
         for name, content in entries.items():
-            archive.writestr(name, content)
+            archive.writestr(zipfile.ZipInfo(name), content, compression)
     return file.getvalue()
 
 
