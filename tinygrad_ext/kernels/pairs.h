@@ -1,7 +1,7 @@
 /* Complex numbers in generated loops: in vectors as they lie in memory, and as arrays of real and of imaginary parts.
  *
- * Sums, products and conjugates stay interleaved: W_c64 holds as many numbers as fit a vector, P_c64 one, and both give the same
- * bits, since every step is one operation of IEEE arithmetic. A loop over C's complex numbers would not: gcc makes fused
+ * Sums, products and conjugates stay interleaved: W_c64 holds as many numbers as fit a vector, H_c64 half as many, which
+ * is quicker far away in memory (FAR), P_c64 one, and all give the same bits, since every step is one operation of IEEE arithmetic. A loop over C's complex numbers would not: gcc makes fused
  * steps of a product whose parts it finds side by side, whatever -ffp-contract says, and none of the one in a loop's tail.
  * What needs each part by itself (quotients, absolute values, exp) is split into blocks of parts and joined again. */
 #ifndef TGX_PAIRS_H
@@ -11,8 +11,10 @@
 
 #if defined(__AVX512F__)
 #define PAIR_BYTES 64
-#define EACH_c64(F) F(0), F(2), F(4), F(6), F(8), F(10), F(12), F(14)
-#define EACH_c128(F) F(0), F(2), F(4), F(6)
+#define HALF_c64(F) F(0), F(2), F(4), F(6)
+#define HALF_c128(F) F(0), F(2)
+#define EACH_c64(F) HALF_c64(F), F(8), F(10), F(12), F(14)
+#define EACH_c128(F) HALF_c128(F), F(4), F(6)
 #elif defined(__AVX2__)
 #define PAIR_BYTES 32
 #define EACH_c64(F) F(0), F(2), F(4), F(6)
@@ -45,6 +47,10 @@
 #define ONE(F) F(0)
 PAIR_ARITHMETIC(W_c64, W_c64, int32_t, float, PAIR_BYTES, EACH_c64)
 PAIR_ARITHMETIC(W_c128, W_c128, int64_t, double, PAIR_BYTES, EACH_c128)
+#ifdef __AVX512F__
+PAIR_ARITHMETIC(H_c64, H_c64, int32_t, float, PAIR_BYTES / 2, HALF_c64)
+PAIR_ARITHMETIC(H_c128, H_c128, int64_t, double, PAIR_BYTES / 2, HALF_c128)
+#endif
 PAIR_ARITHMETIC(P_c64, P_c64, int32_t, float, 8, ONE)
 PAIR_ARITHMETIC(P_c128, P_c128, int64_t, double, 16, ONE)
 /* A number in all lanes of a vector. */
@@ -52,7 +58,7 @@ PAIR_ARITHMETIC(P_c128, P_c128, int64_t, double, 16, ONE)
         const S_##T spread_n = (number); \
         for (size_t spread_i = 0; spread_i < sizeof(to) / sizeof spread_n; spread_i++) ((S_##T *)&(to))[spread_i] = spread_n; \
     } while (0)
-#define PAIR_LANES(T) ((ptrdiff_t)(sizeof(W_##T) / sizeof(S_##T)))
+#define PAIR_LANES(KIND, T) ((ptrdiff_t)(sizeof(KIND##_##T) / sizeof(S_##T)))
 
 /* The conjugate, and the plain quotient as NumPy takes it: by the larger part of the divisor, so that nothing overflows on
  * the way; a divisor of zero divides part by part. */

@@ -53,15 +53,23 @@ def _vectors(name, tag, ins, declared, expression, used):
         return "".join(f" {kind}_{tag} {v}_{kind}; SPREAD({tag}, {v}, {v}_{kind});" for v in sorted(used))
 
     text = HEAD.format(name=name) + f"    {declared}\n    const ptrdiff_t each = sizeof(S_{tag});\n"
-    text += f"    ptrdiff_t i = 0;\n    if ({near}) {{\n        W_{tag} *o = (W_{tag} *)data[0];\n"
-    text += f"        const ptrdiff_t lanes = PAIR_LANES({tag});\n"
+    text += f"    ptrdiff_t i = 0;\n    if ({near}) {{\n"
+    text += f"        const ptrdiff_t lanes = PAIR_LANES(W, {tag});\n"
     for k, v in enumerate(names, 1):
-        text += f"        W_{tag} {v}_w; const char *{v}_p = data[{k}]; ptrdiff_t {v}_s = sizeof(W_{tag});\n"
+        text += f"        W_{tag} {v}_w; const char *{v}_p = data[{k}]; ptrdiff_t {v}_s = s[{k}];\n"
         text += f"        if (s[{k}] == 0 && count >= lanes) {{ SPREAD({tag}, *(const S_{tag} *)data[{k}], {v}_w);"
-        text += f" {v}_p = (const char *)&{v}_w; {v}_s = 0; }}\n"
-    load = " ".join(f"const W_{tag} {v} = *(const W_{tag} *){v}_p; {v}_p += {v}_s;" for v in names)
-    text += f"       {spread('W')}\n" if used else ""
-    text += f"        for (; i + lanes <= count; i += lanes) {{ {load} *o++ = {stepped('W')}; }}\n    }}\n"
+        text += f" {v}_p = (const char *)&{v}_w; }}\n"
+
+    def stretch(kind):
+        vector, lanes = f"{kind}_{tag}", f"PAIR_LANES({kind}, {tag})"
+        load = " ".join(f"const {vector} {v} = *(const {vector} *){v}_p; {v}_p += {v}_s * {lanes};" for v in names)
+        return (
+            f"           {spread(kind)} {vector} *o = ({vector} *)data[0];\n"
+            f"            for (; i + {lanes} <= count; i += {lanes}) {{ {load} *o++ = {stepped(kind)}; }}\n"
+        )
+
+    text += f"#ifdef __AVX512F__\n        if (FAR(count)) {{\n{stretch('H')}        }} else\n#endif\n"
+    text += f"        {{\n{stretch('W')}        }}\n    }}\n"
     text += f"   {spread('P')}\n" if used else ""
     load = " ".join(f"const P_{tag} {v} = *(const P_{tag} *)(data[{k}] + i * s[{k}]);" for k, v in enumerate(names, 1))
     text += f"    for (; i < count; i++) {{ {load} *(P_{tag} *)(data[0] + i * s[0]) = {stepped('P')}; }}\n"

@@ -1,6 +1,9 @@
 """Memory that cannot be had is refused, and the refusal leaves the allocator's books as they were; what is cached."""
 
 import os
+import resource
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -37,6 +40,24 @@ def test_the_block_freed_last_is_kept_when_the_cache_is_full():
     cached = tg.memory_stats()["cached"]
     block = tg.empty(8 * MIB, dtype=tg.uint8)
     assert cached - tg.memory_stats()["cached"] == block.nbytes
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no advice for huge pages")
+@pytest.mark.skipif("asan" in os.environ.get("LD_PRELOAD", ""), reason="the sanitizer build takes all memory from malloc")
+def test_large_blocks_begin_where_a_huge_page_may_and_go_back_whole():
+    def mapped():
+        return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+
+    tg.empty_cache()
+    before = mapped()
+    for size in (4 * MIB, 5 * MIB + 1, 70 * MIB):
+        block = tg.empty(size, dtype=tg.uint8)
+        block[0] = block[-1] = 3
+        assert block.data_ptr() % (2 * MIB) == 0 and block[0] == block[-1] == 3
+        assert size <= mapped() - before < 1.25 * size + MIB
+        del block
+        tg.empty_cache()
+        assert mapped() - before < MIB
 
 
 def test_the_cache_is_bounded_by_the_peak_of_what_was_in_use():

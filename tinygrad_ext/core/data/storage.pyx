@@ -8,7 +8,7 @@ The cache keeps at most three quarters of the peak use, and with what is in use 
 (64 MiB at least). Beyond that, the sizes not freed for the longest time go back to the system: the block freed
 last is the one most likely asked for next, and fresh pages cost several times as much as an addition over them. Rejected:
 letting go of the block that is freed when the cache is full, which gave a process that had once used other sizes fresh
-pages at every large call; and huge pages, which took the same time.
+pages at every large call.
 
 In sanitizer builds a block is as long as the request and goes back at once: a byte behind a tensor, and a block
 read after it was released, would else be memory of our own, which no sanitizer can tell from the right one.
@@ -16,13 +16,9 @@ read after it was released, would else be memory of our own, which no sanitizer 
 cimport cython
 from cpython.buffer cimport PyBuffer_FillInfo
 from cpython.object cimport PyObject
-from libc.stdlib cimport free
 from libc.string cimport memcpy
 
 ctypedef void (*destructor)(PyObject *o) noexcept
-
-cdef extern from "stdlib.h" nogil:
-    int posix_memalign(void **out, size_t align, size_t size)
 
 cdef extern from "let_go.h":
     void tgx_let_go(PyObject *o) noexcept
@@ -55,6 +51,10 @@ cdef extern from *:
     int tgx_log2(size_t n) nogil
     bint EXACT "TGX_EXACT"
 
+cdef extern from "fresh_memory.h":
+    void *tgx_fresh_memory(size_t size) noexcept
+    void tgx_give_back(void *memory, size_t size) noexcept
+
 
 cdef inline int _class_of(size_t nbytes, size_t *rounded) noexcept:
     """Class number of a request, and the size of that class's blocks."""
@@ -86,9 +86,12 @@ cdef char *_allocate(size_t nbytes, size_t *block) except NULL:
         _cache[c] = found.next
         books.cached -= block[0]
         fresh = found
-    elif posix_memalign(&fresh, 64, block[0]) != 0:
-        empty_cache()
-        if posix_memalign(&fresh, 64, block[0]) != 0:
+    else:
+        fresh = tgx_fresh_memory(block[0])
+        if fresh == NULL:
+            empty_cache()
+            fresh = tgx_fresh_memory(block[0])
+        if fresh == NULL:
             block[0] = 0        # nothing to release when the Storage goes
             raise MemoryError(f"cannot allocate {nbytes} bytes for a tensor; free other tensors or use a smaller size")
     books.allocations += 1
@@ -111,7 +114,7 @@ cdef void _make_room(size_t wanted) noexcept:
             b = _cache[oldest]
             _cache[oldest] = b.next
             books.cached -= b.size
-            free(b)
+            tgx_give_back(b, b.size)
 
 
 cdef void _release(char *data, size_t block) noexcept:
@@ -119,14 +122,14 @@ cdef void _release(char *data, size_t block) noexcept:
     cdef int c
     books.in_use -= block
     if EXACT:
-        free(data)
+        tgx_give_back(data, block)
         return
     if books.cached + block > SMALLEST_CACHE:
         limit = min(books.peak + books.peak // 4 - books.in_use, books.peak - books.peak // 4)
         if limit < SMALLEST_CACHE:
             limit = SMALLEST_CACHE
         if block > limit:
-            free(data)
+            tgx_give_back(data, block)
             return
         if books.cached + block > limit:
             _make_room(limit - block)
