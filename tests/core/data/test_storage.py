@@ -43,7 +43,7 @@ def test_the_block_freed_last_is_kept_when_the_cache_is_full():
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have no advice for huge pages")
-@pytest.mark.skipif("asan" in os.environ.get("LD_PRELOAD", ""), reason="the sanitizer build takes all memory from malloc")
+@pytest.mark.skipif("asan" in os.environ.get("LD_PRELOAD", ""), reason="the sanitizer build takes it from malloc")
 def test_large_blocks_begin_where_a_huge_page_may_and_go_back_whole():
     def mapped():
         return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
