@@ -100,14 +100,17 @@ static void few_rows(const tgx_reduction *p, const char *x, int64_t n, int64_t w
     }
 }
 
-static void few_blocks(const tgx_reduction *p, const char *x, int64_t n, int64_t w) {
+/* The state whose output 0 is output o of another one. */
+static tgx_acc *from_output(tgx_acc *acc, int o) { return (tgx_acc *)(acc->a + o); }
+
+/* Outputs [lo, hi) of n elements each behind each other, `step` bytes apart: written by tiles. */
+static void few_blocks(const tgx_reduction *p, const char *x, int64_t n, ptrdiff_t step, int64_t lo, int64_t hi) {
     tgx_acc acc;
-    char *out = p->out, *out2 = p->out2;
-    for (int64_t o = 0; o < w; o++, x += n * p->itemsize) {
-        p->reducer->block(x, n, 0, p->aux, &acc);
-        p->reducer->finish(&acc, 1, n, p->aux, out, p->osize, out2, p->osize2);
-        if (out) out += p->osize;
-        if (out2) out2 += p->osize2;
+    for (int width; lo < hi; lo += width) {
+        width = hi - lo < TGX_TILE ? (int)(hi - lo) : TGX_TILE;
+        for (int o = 0; o < width; o++) p->reducer->block(x + (lo + o) * step, n, 0, p->aux, from_output(&acc, o));
+        p->reducer->finish(&acc, width, n, p->aux, p->out ? p->out + lo * p->osize : NULL, p->osize,
+                           p->out2 ? p->out2 + lo * p->osize2 : NULL, p->osize2);
     }
 }
 
@@ -129,7 +132,7 @@ int tgx_reduction_at_once(const tgx_reduction *p, const char *x, const int64_t *
         return 1;
     }
     if (w >= NARROW && n * p->itemsize <= TGX_SHORT) return 0;      /* tiles of outputs are quicker */
-    few_blocks(p, x, n, w);
+    few_blocks(p, x, n, n * p->itemsize, 0, w);
     return 1;
 }
 
@@ -290,6 +293,10 @@ static void finish(const tgx_reduction *p, const tile_place *at, const tgx_acc *
 
 void tgx_reduction_tiles(const tgx_reduction *p, int64_t lo, int64_t hi) {
     tgx_acc acc, part;
+    if (p->unit < 0 && p->nkept == 1 && p->nred == 1 && p->rstride[0] == p->itemsize && p->count <= TGX_BLOCK) {
+        few_blocks(p, p->x, p->count, p->kstride[0], lo, hi);
+        return;
+    }
     for (int64_t tile = lo; tile < hi; tile++) {
         tile_place at = place_of(p, tile);
         one_span(p, &at, 0, &acc);

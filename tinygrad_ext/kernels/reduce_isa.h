@@ -18,6 +18,7 @@
 #define FINISH_FN(NAME) static void NAME(const tgx_acc *acc, int w, int64_t count, const tgx_scalar *aux, \
                                          char *out, ptrdiff_t stride, char *out2, ptrdiff_t stride2)
 
+#include "reduce_few.h"
 #include "reduce_sum.h"
 #include "reduce_moment.h"
 #include "reduce_order.h"

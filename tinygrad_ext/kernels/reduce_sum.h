@@ -49,7 +49,12 @@ LANED(count_bf16, bf16, int64_t, i, 0, STEP_COUNT, ADD)
 LANED(count_c64, c64, int64_t, i, 0, STEP_COUNT, ADD)
 LANED(count_c128, c128, int64_t, i, 0, STEP_COUNT, ADD)
 
-LANED(sum_f64, f64, double, a, 0, STEP_SUM, ADD)
+LANED(lanes_f64, f64, double, a, 0, STEP_SUM, ADD)
+#define sum_f64_block lanes_f64_block
+ROWS_FN(sum_f64) {
+    if (n && n <= LANES) few_rows_double(rows, (int)n, w, acc->a);
+    else lanes_f64_rows(rows, n, w, start, aux, acc);
+}
 
 /* float32: four elements, 16 apart, are added in float before they go to their double lane. One rounding or two
  * in float cost less than half an ulp of the result's, and the conversion to double is not the bottleneck. */
@@ -190,29 +195,10 @@ static void packed_rows(const float *x, int64_t n, int w, double *sum) {
     memcpy(sum, lane, w * sizeof(double));
 }
 
-/* Up to sixteen rows: one element a lane, folded on the spot. A missing row is one of zeros. What is added to zero at the end has
- * the bits of what began there. */
-static void few_rows(const char *const *rows, int n, int w, double *sum) {
-    static const float zeros[TGX_TILE];
-    const float *at[LANES];
-    for (int l = 0; l < LANES; l++) at[l] = l < n ? (const float *)rows[l] : zeros;
-#define X(l) (double)at[l][k]
-#define TWO(l) (X(l) + X((l) + 8))
-    if (n <= 4) { SIMD for (int k = 0; k < w; k++) sum[k] = 0.0 + ((X(0) + X(2)) + (X(1) + X(3))); }
-    else if (n <= 8) {
-        SIMD for (int k = 0; k < w; k++) sum[k] = 0.0 + (((X(0) + X(4)) + (X(2) + X(6))) + ((X(1) + X(5)) + (X(3) + X(7))));
-    } else {
-        SIMD for (int k = 0; k < w; k++)
-            sum[k] = 0.0 + (((TWO(0) + TWO(4)) + (TWO(2) + TWO(6))) + ((TWO(1) + TWO(5)) + (TWO(3) + TWO(7))));
-    }
-#undef X
-#undef TWO
-}
-
 ROWS_FN(sum_f32) {
     double lane[LANES][TGX_TILE];
-    if (n <= LANES) {
-        few_rows(rows, (int)n, w, acc->a);
+    if (n && n <= LANES) {
+        few_rows_float(rows, (int)n, w, acc->a);
         return;
     }
     if (near_rows(rows, n, w)) {
@@ -261,12 +247,16 @@ FLOAT_FOLDS(f32) FLOAT_FOLDS(f64)
 /* Complex numbers: lanes take real and imaginary parts in turn, so that half as many numbers share a block's lanes. */
 #define PAIR_LANES (LANES / 2)
 
+static void put_pairs(const double *sum, int w, tgx_acc *acc) {
+    SIMD for (int c = 0; c < w; c++) acc->a[c] = sum[2 * c], acc->b[c] = sum[2 * c + 1];
+}
+
 static void fold_pairs(double (*lane)[2 * TGX_TILE], int w, tgx_acc *acc) {
     for (int h = PAIR_LANES / 2; h; h /= 2)
         for (int l = 0; l < h; l++) {
             SIMD for (int c = 0; c < 2 * w; c++) lane[l][c] = lane[l][c] + lane[l + h][c];
         }
-    for (int c = 0; c < w; c++) acc->a[c] = lane[0][2 * c], acc->b[c] = lane[0][2 * c + 1];
+    put_pairs(lane[0], w, acc);
 }
 
 /* GROUPS(x): what is added up before it goes to the lanes. */
@@ -284,6 +274,11 @@ BLOCK_FN(sum_##S) { \
 ROWS_FN(sum_##S) { \
     double lane[PAIR_LANES][2 * TGX_TILE]; \
     int64_t r = 0; \
+    if (n && n <= LANES) { \
+        few_rows_##F(rows, (int)n, 2 * w, lane[0]); \
+        put_pairs(lane[0], w, acc); \
+        return; \
+    } \
     for (int l = 0; l < PAIR_LANES; l++) memset(lane[l], 0, 2 * w * sizeof(double)); \
     ROW_GROUPS \
     for (; r < n; r++) { \
