@@ -84,6 +84,16 @@ def test_values_in_a_group_may_have_several_dtypes():
     assert [i.kind for i in g.plan(tg.randn(3000)).lines()] == ["TILE"]
 
 
+@pytest.mark.parametrize("dtype", [tg.float64, tg.complex64, tg.int64, tg.int16])
+def test_wider_results_do_not_lie_over_a_part_of_what_they_are_made_of(dtype):
+    def program(x):
+        return (x + x)[0].to(dtype).cumsum(0), (x + x)[1].to(dtype) * 2
+
+    for n in (3, 5000):
+        x = tg.arange(2.0 * n).reshape(2, n)
+        assert all(map(tg.equal, tg.jit.trace(program, (x,), check_trace=False)(x), program(x)))
+
+
 def test_many_values_are_parted_into_groups_that_fit():
     body = ["Tensor = aten::exp(%x)"] + [f"Tensor = aten::add.Tensor(%{i}, {i}.5, 1)" for i in range(300)]
     agree(line(body), tg.randn(2000))

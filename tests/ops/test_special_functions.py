@@ -68,6 +68,13 @@ def test_incomplete_gamma_at_its_edges():
     np.testing.assert_array_equal(tg.igammac(a, x).numpy(), [0, NAN, 1, 0, NAN, NAN, 1])
 
 
+@pytest.mark.parametrize("a", [0.5, 3.0, 1e5])
+def test_incomplete_gamma_ends_at_huge_numbers(a):
+    x = tg.tensor([1e160, 1e205, 1e260, 1e308, INF], dtype=tg.float64)
+    a = tg.full_like(x, a)
+    assert tg.special.gammainc(a, x).tolist() == [1] * 5 and tg.special.gammaincc(a, x).tolist() == [0] * 5
+
+
 def test_incomplete_gamma_in_all_its_regions():
     special = pytest.importorskip("scipy.special")
     a = np.array([1e-3, 0.1, 0.9, 3.0, 7.5, 40.0, 900.0, 9e3, 3e4])[:, None]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tinygrad_ext as tg
+from tinygrad_ext.testing import sweep
 from tinygrad_ext.testing.beside_torch import to_torch
 
 
@@ -199,6 +200,31 @@ def test_a_window_made_by_hand_checks_its_bits():
         window(storage_of(tg.ones(2)), tg.float32, (2,), (1,), 0, flips=1)
     with pytest.raises(RuntimeError, match="cannot have the conjugate and negative bits 7"):
         window(storage_of(numbers(2)), tg.complex64, (2,), (1,), 0, flips=7)
+
+
+@pytest.mark.parametrize("value, dtype", [(-128, tg.int8), (1, tg.uint8), (-(2**63), tg.int64), (5, tg.int16)])
+def test_python_s_numbers_are_those_of_the_dtype(value, dtype):
+    x = tg.tensor([value], dtype=dtype)._neg_view()
+    assert int(x) == x.item() == x.__index__() == x.clone().item()
+
+
+@pytest.mark.parametrize("source", ["complex64", "complex128", "float32", "float64", "int16", "int64"])
+def test_bits_are_not_shown_as_numbers_of_another_dtype(source):
+    parts = {("complex64", "float32"), ("complex128", "float64")}
+    x = tg.ones(8, dtype=getattr(tg, source))._neg_view()
+    for name in sweep.ALL_DTYPES:
+        if name != source and (source, name) not in parts and (name, source) not in parts:
+            with pytest.raises(RuntimeError, match="would show other"):
+                x.view(getattr(tg, name))
+
+
+@pytest.mark.parametrize("name", ["uint8", "uint16", "uint32", "int8", "int64", "float16", "complex64"])
+def test_pytorch_s_files_hold_negative_numbers_of_any_dtype(name, tmp_path):
+    torch = pytest.importorskip("torch", reason="writes the file")
+    torch.save(torch._neg_view(torch.ones(3).to(getattr(torch, name))), tmp_path / "f")
+    found = tg.load(tmp_path / "f")
+    want = 2 ** tg.iinfo(found.dtype).bits - 1 if name.startswith("u") else -1
+    assert found.is_neg() and found.clone().tolist() == [want] * 3 == [t.item() for t in found]
 
 
 def test_storages_show_what_lies_in_memory():

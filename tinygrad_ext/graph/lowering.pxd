@@ -68,8 +68,7 @@ cdef class Step:
     cdef public int64_t work
     cdef public str op              # name, for tables
     cdef public object said         # (the node it comes from, what that was called with)
-    # of a raw step: (Buffer, Buffer of the result that may be written over it); of a copy to what is passed in, or to a slot:
-    # (that Buffer, the one with the same bytes); or None
+    # of a copy to what is passed in, or to a slot: (that Buffer, the one with the same bytes); or None
     cdef public tuple over
     cdef tgx_loop loop
     cdef tgx_scalar *aux

@@ -9,8 +9,8 @@ Rejected: fusion as a pass over the graph, which knows no sizes, sees composites
 no op's record describes. Compiled because a plan is made for each new size: as Python it took half of the time.
 """
 from tinygrad_ext.core.data.tensor cimport Tensor
-from tinygrad_ext.core.data.types cimport is_inexact
-from tinygrad_ext.graph.lowering cimport Buffer, Step
+from tinygrad_ext.core.data.types cimport ITEMSIZE, is_inexact
+from tinygrad_ext.graph.lowering cimport Buffer, Step, buffer_of
 
 from bisect import bisect_left
 
@@ -244,33 +244,44 @@ def take_over(list items):
     cdef int at
     for at in range(len(items)):
         item = items[at]
-        if type(item) is Group:
-            if (<Group>item).key is not None:
-                _take_over_in_group(<Group>item, at)
-        elif (<Step>item).over is not None and (<Step>item).code != "copy":
-            old, new = (<Step>item).over
-            _merge(<Buffer>old, <Buffer>new, at)
+        if type(item) is Group and (<Group>item).key is not None:
+            _take_over_in_group(<Group>item, at)
 
 
 cdef int _take_over_in_group(Group group, int at) except -1:
     """An operand that lies in memory is free for a result of its size from the step on that reads it last."""
     cdef dict last = {}
+    cdef dict widths = {}           # Buffer -> bytes of the elements that are read of it
     cdef set elsewhere = set()      # some step reads other elements of it than those that are written
     cdef Step step
     cdef Py_ssize_t number
+    cdef int width
     for number in range(len(group.steps)):
-        for buffer, aligned in (<Step>group.steps[number]).reads:
-            last[buffer] = number
-            if not aligned:
+        step = <Step>group.steps[number]
+        for buffer, aligned in step.reads:
+            last[buffer], width = number, _width(step, <Buffer>buffer)
+            if not aligned or widths.setdefault(buffer, width) != width:
                 elsewhere.add(buffer)
     for number in range(len(group.steps)):
         step = <Step>group.steps[number]
         if (<Buffer>step.writes[0]).local:
             continue
         for buffer, _ in step.reads:
-            if last[buffer] <= number and buffer not in elsewhere and _merge(<Buffer>buffer, <Buffer>step.writes[0], at):
+            if (last[buffer] <= number and buffer not in elsewhere
+                    and widths[buffer] == ITEMSIZE[(<Tensor>step.operands[0]).tid]
+                    and _merge(<Buffer>buffer, <Buffer>step.writes[0], at)):
                 break
     return 0
+
+
+cdef int _width(Step step, Buffer buffer) except? -1:
+    """Bytes of the elements that a step over tiles reads of a buffer; 0 where there are several. Elements of two widths at the same
+    places are not in the same memory: a part of a buffer may be read that is as long as the wider results."""
+    cdef int found = -1
+    for o in step.operands[1:]:
+        if type(o) is Tensor and buffer_of(<Tensor>o) is buffer:
+            found = ITEMSIZE[(<Tensor>o).tid] if found in (-1, ITEMSIZE[(<Tensor>o).tid]) else 0
+    return found
 
 
 cdef bint _merge(Buffer old, Buffer new, int at):
@@ -339,13 +350,18 @@ cdef int _first_of_end(list items) except -1:
 cdef bint _is_free(Group group, Buffer old, Buffer new) except -1:
     """Whether a group that writes `new` reads `old` only at the same elements, and before."""
     cdef bint written = False
+    cdef int width = -1             # bytes of the elements that are read
     cdef Step step
     for s in group.steps:
         step = <Step>s
         for buffer, aligned in step.reads:
-            if buffer is old and (written or not aligned):
-                return False
+            if buffer is old:
+                if written or not aligned or width not in (-1, _width(step, old)):
+                    return False
+                width = _width(step, old)
         for buffer in step.writes:
+            if buffer is new and width not in (-1, ITEMSIZE[(<Tensor>step.operands[0]).tid]):
+                return False
             if buffer is new and (written or step.apart):
                 return False
             written |= buffer is new

@@ -163,25 +163,31 @@ static int embedding_renorm_shape(tgx_call *c) {
     const tgx_tensor *t = tgx_in(c, 0);
     if (need_indices(c, 1) || require_float(c, t->dtype, "_embedding_renorm") || check_matrix(c, t, "self")) return TGX_FAILED;
     tgx_like(c, 0, t, t->dtype);
+    c->scratch_bytes = t->sizes[0];                             /* which rows were met */
     return 0;
 }
 
 static double add_power(double total, double v, double p) {
     if (p == 2) return total + v * v;
     if (p == 1) return total + v;
+    if (p == 0) return total + (v != 0);
     if (p == INFINITY) return v > total ? v : total;
+    if (p == -INFINITY) return v < total ? v : total;
     return total + pow(v, p);
 }
 
 #define SHORTEN(T) static int shorten_##T(tgx_call *c, T *data, const int64_t *at, int64_t n, int64_t rows, int64_t width) { \
     double most = tgx_float(c, 2), p = tgx_float(c, 3); \
+    char *seen = memset(c->scratch, 0, (size_t)rows); \
     for (int64_t i = 0; i < n; i++) { \
         int64_t at_row = row_at(c, at, i, rows); \
         if (at_row < 0) return TGX_FAILED; \
+        if (seen[at_row]) continue; \
+        seen[at_row] = 1; \
         T *row = data + at_row * width; \
-        double norm = 0; \
+        double norm = p == -INFINITY && width ? INFINITY : 0; \
         for (int64_t k = 0; k < width; k++) norm = add_power(norm, fabs((double)row[k]), p); \
-        if (p != 1 && p != INFINITY) norm = pow(norm, 1 / p); \
+        if (p != 0 && p != 1 && !isinf(p)) norm = pow(norm, 1 / p); \
         if (norm > most) { \
             const T scale = (T)(most / (norm + 1e-7)); \
             for (int64_t k = 0; k < width; k++) row[k] *= scale; \

@@ -62,9 +62,9 @@ FLIP(uint64_t, 0x8000000000000000u)
 tgx_loop tgx_flip_loop(int dtype) {
     switch (dtype) {
     case TGX_U8: case TGX_I8: return negate_uint8_t;
-    case TGX_I16: return negate_uint16_t;
-    case TGX_I32: return negate_uint32_t;
-    case TGX_I64: return negate_uint64_t;
+    case TGX_U16: case TGX_I16: return negate_uint16_t;
+    case TGX_U32: case TGX_I32: return negate_uint32_t;
+    case TGX_U64: case TGX_I64: return negate_uint64_t;
     case TGX_F16: case TGX_BF16: return flip_uint16_t;
     case TGX_F32: return flip_uint32_t;
     case TGX_F64: return flip_uint64_t;

@@ -79,7 +79,9 @@ VM_RARE double vm_gamma_series(double a, double x, double least) {
 }
 
 VM_RARE double vm_gamma_fraction(double a, double x, double least) {
+    const double density = vm_gamma_density(a, x, least);
     double b = x + 1.0 - a, p = 1.0, q = b, p_before = 0.0, q_before = 1.0, h = p / q;
+    if (density == 0.0) return 0.0;
     for (double n = 1.0; n < 1e5; n += 1.0) {
         double an = n * (a - n), p_next = (b += 2.0) * p + an * p_before, q_next = b * q + an * q_before;
         p_before = p, q_before = q, p = p_next, q = q_next;
@@ -88,7 +90,7 @@ VM_RARE double vm_gamma_fraction(double a, double x, double least) {
         if (fabs(h - before) <= 10.0 * least * fabs(h)) break;
         if (fabs(q) > 1e100) p *= 1e-100, q *= 1e-100, p_before *= 1e-100, q_before *= 1e-100;
     }
-    return h * vm_gamma_density(a, x, least);
+    return h * density;
 }
 
 /* Q for small x and small a, where 1 - P cancels: 1 - x^a / gamma(1 + a) less the rest of the series of P. */

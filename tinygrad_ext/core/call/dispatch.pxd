@@ -26,6 +26,7 @@ cdef extern from "state.h" nogil:
         PyObject *task
         PyObject *saved_hooks
         PyObject *saved_refusal
+        PyObject *slices
 
 cdef enum:
     MAX_ARGS = 24

@@ -188,7 +188,8 @@ cdef object _shown_as(Op op, Tensor t, int dtype):
             return forward(<Op>_ops["aten::conj_physical" if dtype == TGX_CONJUGATED else "aten::neg"], args)
         t.device_id = device_flipped(t.tid, flips ^ (1 if dtype == TGX_CONJUGATED else 2))
         return t
-    if flips & 1 or (flips and is_complex(t.tid) == is_complex(dtype)):
+    if flips & 1 or (flips and not (is_complex(t.tid) and real_of(t.tid) == dtype)
+                     and not (is_complex(dtype) and real_of(dtype) == t.tid)):
         raise RuntimeError(f"{op.title}: the tensor has the {flips_words(t)} bit, and as {dtype_of(dtype)} its memory would show other "
                            f"numbers. resolve_{'conj' if flips & 1 else 'neg'}() gives a copy without it")
     t.tid = dtype

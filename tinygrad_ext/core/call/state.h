@@ -25,5 +25,6 @@ typedef struct {
     PyObject *task;              /* the innermost backward pass, borrowed; NULL: none */
     PyObject *saved_hooks;       /* (pack, unpack, the hooks around these or None); NULL: none */
     PyObject *saved_refusal;     /* why hooks are refused, or NULL */
+    PyObject *slices;            /* the CopySlices whose node runs now, borrowed; NULL: none */
 } tgx_state;
 #endif

@@ -348,7 +348,9 @@ cdef class Tensor:
             raise RuntimeError("Tensor.item() cannot be called on meta tensors: they have no data")
         if not is_host(self.device_id):
             return self.cpu()._only_element(what)
-        return flipped(read_scalar(self.data, self.tid), flips_of(self.device_id))
+        if flips_of(self.device_id):
+            return self.clone()._only_element(what)
+        return read_scalar(self.data, self.tid)
 
 
 cdef object _number(Tensor t):

@@ -101,13 +101,6 @@ cdef str flips_words(Tensor t):
     return "conjugate" if flips_of(t.device_id) & 1 else "negative"
 
 
-cdef object flipped(object number, int flips):
-    """A number that was read, with the conjugate and the negative bit of its tensor."""
-    if flips & 1:
-        number = number.conjugate()
-    return -number if flips & 2 else number
-
-
 cdef object read_scalar(const char *p, int dtype):
     if dtype == TGX_F32:
         return (<float *>p)[0]

@@ -12,7 +12,8 @@ cdef class CopySlices(Node):
     cdef Tensor base_like        # geometry of base, without data
     cdef Tensor view_like
     cdef int64_t offset
-    cdef int at                  # the edge of fn that belongs to the view
+    cdef int at                  # the edge of fn that belongs to the view, and the output
+    cdef int nr
 
 cdef inline PyObject *living_accumulator(Tensor leaf) noexcept:
     """The leaf's AccumulateGrad where some graph has it, borrowed; NULL: there is none, or it sleeps."""
@@ -20,6 +21,7 @@ cdef inline PyObject *living_accumulator(Tensor leaf) noexcept:
     return a if a != NULL and a.ob_refcnt else NULL
 
 cdef int gradient_edge(Tensor t, Edge *into) except -1
+cdef int hang_output(Tensor t, Node n, int output) except -1
 cdef int edge(Node n, int i, Tensor t) except -1
 cdef int share_edges(Node n, Node source, int but) except -1
 cdef object grad_fn_of(Tensor t)

@@ -9,7 +9,7 @@ next graph wakes it. Each step of a training loop would else make and free a nod
 cimport cython
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
-from tinygrad_ext.core.call.dispatch cimport state
+from tinygrad_ext.core.call.dispatch cimport state, tgx_state
 from tinygrad_ext.core.data.dtype cimport flips_of, make_size, real_of
 from tinygrad_ext.core.grad.node cimport (
     Edge, Hooks, Node, follow_node, follow_tensor, hang, next_seq, set_meta, start_untracked, untrack,
@@ -17,7 +17,7 @@ from tinygrad_ext.core.grad.node cimport (
 from tinygrad_ext.core.data cimport tensor
 from tinygrad_ext.core.data.slots cimport slot
 from tinygrad_ext.core.data.tensor cimport (
-    DETACHED_VIEW, DIFF_VIEW, REQUIRES_GRAD, RETAINS_GRAD, Tensor, needs_grad, settle, version_of,
+    DETACHED_VIEW, DIFF_VIEW, FRESH, REQUIRES_GRAD, RETAINS_GRAD, Tensor, alias, needs_grad, settle, version_of,
 )
 from tinygrad_ext.core.data.tracking cimport PyObject_GC_UnTrack, tgx_unlink
 from tinygrad_ext.core.data.types cimport ITEMSIZE, int64_t, is_complex
@@ -50,11 +50,15 @@ cdef class CopySlices(Node):
         grad = slot("copy_strided")(<object>grads[0], make_size(b.sizes, b.rank), b.stride())
         window = _window(grad, b, v, self.offset)
         slice_grad = slot("clone")(window)
+        cdef tgx_state *st = state()
+        cdef PyObject *around = st.slices
         inner[0] = <PyObject *>slice_grad
         Py_INCREF(slice_grad)           # fn may take it over
+        st.slices = <PyObject *>self
         try:
             self.fn.apply(inner, results, needed)
         finally:
+            st.slices = around
             Py_XDECREF(inner[0])
         if results[self.at] == NULL:
             slot("zero_")(window)
@@ -166,6 +170,24 @@ cdef object grad_fn_of(Tensor t):
             set_node(t, <Node>fresh.node, fresh.output_nr)
         t.view_version = version_of(t)
     return t.node
+
+
+cdef int hang_output(Tensor t, Node n, int output) except -1:
+    """Give t, which n saved of its results, the history of that. What was written to a view comes from its base, whose node runs n:
+    beside that, n would be run and let go twice."""
+    cdef PyObject *running = state().slices
+    cdef CopySlices c
+    cdef Tensor base, shown
+    if running == NULL or (<CopySlices>running).fn is not n or (<CopySlices>running).nr != output:
+        hang(t, n, output, FRESH)
+        return 0
+    c = <CopySlices>running
+    base = alias(c.base_like)
+    base.storage, base.data = t.storage, t.data - c.offset * ITEMSIZE[t.tid]
+    hang(base, c, 0, FRESH)
+    shown = _window(base, base, t, t.storage_offset())
+    hang(t, <Node>shown.node, shown.output_nr, FRESH)
+    return 0
 
 
 cdef int check_origin(Tensor t, str problem) except -1:

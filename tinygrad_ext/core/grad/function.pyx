@@ -11,6 +11,7 @@ from libc.stdlib cimport free, malloc
 from tinygrad_ext.core.grad.delayed cimport DelayedError, delayed_error
 from tinygrad_ext.core.call.dispatch cimport state
 from tinygrad_ext.core.grad.history cimport connect, enter, keep
+from tinygrad_ext.core.grad.edges cimport hang_output
 from tinygrad_ext.core.grad.node cimport FRESH, Node, hang, reserve, zeros_for
 from tinygrad_ext.core.call.inplace cimport moves
 from tinygrad_ext.core.call.places cimport here, place_text
@@ -205,7 +206,7 @@ cdef class FunctionNode(Node):
             return t
         fresh = alias(t)
         if origin >= 0:
-            hang(fresh, self, origin, FRESH)
+            hang_output(fresh, self, origin)
         else:
             hang(fresh, self._refusal(what, saved), 0, FRESH)
         return fresh

@@ -150,7 +150,7 @@ cdef int rewrite(Node n, int nr, Tensor t, int at) except -1:
     reserve(c, n.nedges if n.nedges else 1, 1, 0)
     share_edges(c, n, at)
     edge(c, at, base)
-    c.at = at
+    c.at, c.nr = at, nr
     set_meta(c, 0, base)
     c.fn = n
     follow_node(c, n)

@@ -9,7 +9,7 @@ the memory for each, where the version tells of the write.
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from tinygrad_ext.core.call.dispatch cimport state, tgx_state
-from tinygrad_ext.core.grad.edges cimport CopySlices, gradient_edge
+from tinygrad_ext.core.grad.edges cimport CopySlices, gradient_edge, hang_output
 from tinygrad_ext.core.grad.node cimport FRESH, Edge, Node, follow, hang
 from tinygrad_ext.core.call.places cimport GUARDED, mutation_text, place_text, watch
 from tinygrad_ext.core.data.tensor cimport INFERENCE, Tensor, alias, dtype_title, needs_grad, shape_text, version_of
@@ -120,7 +120,7 @@ cdef object unpack(Node n, int k, int output, bint with_history):
 cdef Tensor _as_output(Node n, Tensor t, int output):
     cdef Tensor fresh = alias(t)
     if is_inexact(t.tid):            # indices have no history
-        hang(fresh, n, output, FRESH)
+        hang_output(fresh, n, output)
     return fresh
 
 
