@@ -15,7 +15,7 @@ import gc
 from collections import namedtuple
 from contextlib import contextmanager
 
-from tinygrad_ext.core.call.levels import Observer, OpForm, operation, user_line
+from tinygrad_ext.core.call.levels import OpForm, operation, user_line
 from tinygrad_ext.core.call.modes import is_grad_enabled, without_grad
 from tinygrad_ext.core.call.op_tables import ops
 from tinygrad_ext.core.data.tensor import Tensor
@@ -24,6 +24,7 @@ from tinygrad_ext.core.grad.methods import hooks_of_leaf
 from . import derive, indexing, reading, seeding, trees  # noqa: F401  seeding answers for generators
 from .aliases import COMPUTED, Argument, Root, Step, Traced, share
 from .aliases import CaptureError as CaptureError
+from .carrying import Carrier
 from .function_nodes import OnceEntry
 from .graph import Graph
 from .ir import State, Value, give_lines, replaced
@@ -38,7 +39,7 @@ from .windows import Windows
 Leaf = namedtuple("Leaf", "tensor")
 
 
-class Capture(Operands, Windows, Observer):
+class Capture(Operands, Windows, Carrier):
     """Writes down what is called inside a `with`.
 
     Attributes:
@@ -120,12 +121,6 @@ class Capture(Operands, Windows, Observer):
         return shown
 
     leaf = Leaf
-
-    def show(self, traced):
-        example = traced.example
-        return self.carry(
-            traced, example.shape, example.dtype, example.device, requires_grad=id(traced.value) in self.needs
-        )
 
     def outside(self, tensor):
         """The Traced of a tensor that was there before: a parameter, a buffer, something closed over."""

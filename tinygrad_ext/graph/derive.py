@@ -17,6 +17,7 @@ from tinygrad_ext.ops.record import BUILTIN
 
 from . import formulas, lists, stack_gradients
 from .aliases import Root, Traced
+from .carrying import alike, of_same_sizes
 from .ir import Value, used_values, values_in
 from .tape import WHOLE as WHOLE
 from .tape import Entry, Told
@@ -59,18 +60,18 @@ def enter(capture, op, node, made, told):
     """Put a node on the tape that a gradient may flow through."""
     capture.tape.append(Entry(node, op, made, told))
     if capture.joint and told.pointwise:
-        capture.suspend(_expect_sizes, capture, [v for v in values_list(node.args) if v.type is TENSOR], made[0])
+        _expect_sizes(capture, [v for v in values_list(node.args) if v.type is TENSOR], made[0])
 
 
 def _expect_sizes(capture, operands, made):
     """Let the graph be good for operands that have the sizes of the result, where they have them now: their gradients
     need no sum then. Operands that are all of the same sizes give them to the result."""
-    alike = [v for v in operands if tuple(v.hint.shape) == tuple(made.hint.shape)]
-    if alike and len(alike) == len(operands):
+    fitting = [v for v in operands if of_same_sizes(v.hint, made.hint)]
+    if fitting and len(fitting) == len(operands):
         for other in operands[1:]:
             guard_sizes(capture, operands[0], other)
         capture.of_sizes[made] = _of_sizes(capture, operands[0])
-    for v in alike:
+    for v in fitting:
         if id(v) in capture.needs and v is not made:
             guard_sizes(capture, v, made)
             capture.sized.add((id(v), id(made)))
@@ -183,7 +184,10 @@ class Backward:
         if like is None:  # there is no example of it this time
             return grad
         carried = type(grad) is Carried and grad.level is not self.capture  # by a transform inside the program
-        sizes, shape, dtype = self.capture.suspend(_sizes, grad if carried else self.capture.example(grad), like)
+        seen = grad if carried else self.capture.example(grad)
+        if not carried and alike(seen, like):
+            return grad
+        sizes, shape, dtype = self.capture.suspend(_sizes, seen, like)
         if sizes != shape:
             grad = self.summed(grad, value)
         if grad.dtype != dtype:

@@ -3,11 +3,12 @@
 from .alike import same_program
 from .check import check
 from .ir import Block, Node, Row, State, Value, replaced
+from .nodes import Names
 from .text import read_graph, write_graph
 from .types import TENSOR
 
 
-class Graph:
+class Graph(Names):
     """A captured program: inputs, state, nodes, outputs.
 
     `print(graph)` shows it, `Graph.parse(str(graph)) == graph`; see `check` for what holds of every graph.
@@ -21,11 +22,9 @@ class Graph:
 
     def __init__(self, name="graph", block=None, state=(), effects=False):
         self.name, self.block, self.state, self.effects = name, block or Block(), list(state), effects
-        self._count = 0
         self._executor = None
         self._one_by_one = None
         self.derivative = None  # see derivative.py; made when a gradient is first asked for
-        self._names = set()
 
     # ---- reading --------------------------------------------------------------------------------------------------
 
@@ -71,42 +70,10 @@ class Graph:
 
     # ---- building -------------------------------------------------------------------------------------------------
 
-    def value(self, type=TENSOR, node=None, hint=None, name=None):
-        """A new Value with a name that no other has, the wanted one where it is free."""
-        names = self._names
-        if name is None:
-            self._count += 1
-            name = str(self._count)
-        if name in names:
-            name = self._free(name)
-        names.add(name)
-        return Value(name, type, node, hint)
-
-    def _free(self, name):
-        number = 1
-        while f"{name}.{number}" in self._names:
-            number += 1
-        return f"{name}.{number}"
-
-    def know(self, value):
-        """Let no new value have the name of this one, which came from elsewhere."""
-        self._names.add(value.name)
-        return value
-
     def input(self, name, type=TENSOR, hint=None):
         """Add an input."""
         self.inputs.append(self.value(type, None, hint, name))
         return self.inputs[-1]
-
-    def make(self, block, op, args, types=(TENSOR,), hints=None, blocks=(), line="", version=1, owner="tinygrad_ext"):
-        """Append a node to a block; returns it, with outputs of these types."""
-        node = Node(op, args, blocks, line, version, owner)
-        if len(types) == 1:
-            node.outputs = (self.value(types[0], node, hints[0] if hints else None),)
-        else:
-            node.outputs = tuple([self.value(type, node, hints[i] if hints else None) for i, type in enumerate(types)])
-        block.nodes.append(node)
-        return node
 
     # ---- running --------------------------------------------------------------------------------------------------
 

@@ -16,8 +16,9 @@ somebody passes it in); mutation in the graph with an alias analysis, as TorchSc
 and most are not allowed to do anything).
 """
 
+from .nodes import laid_out
 from .types import ANY, OF_PYTHON, TENSOR
-from .values import made_of, outer_values, replaced, used_values, values_in
+from .values import outer_values, replaced, used_values, values_in
 
 __all__ = [
     "Block",
@@ -32,7 +33,7 @@ __all__ = [
 ]
 
 
-@made_of
+@laid_out
 class Value:
     """What a node or a block makes.
 
@@ -78,6 +79,7 @@ class Constant:
         return repr(self.value)
 
 
+@laid_out
 class Node:
     """One step.
 

@@ -1,21 +1,19 @@
 """What a node is made of while a program is captured: tensors, numbers, generators as values of the graph, or as they
 are.
 
-`Operands` is the half of a Capture that turns arguments into either. Random numbers come from a generator's state,
-which is a value: each draw takes it and gives the next one.
+`Operands` is the half of a Capture that knows numbers and generators; `carrying` has the rest. Random numbers come from
+a generator's state, which is a value: each draw takes it and gives the next one.
 """
 
 import operator
 
 from tinygrad_ext.core.call.levels import calling_line
-from tinygrad_ext.core.data.random import Generator, default_generator
-from tinygrad_ext.core.data.tensor import Carried, Tensor
+from tinygrad_ext.core.data.random import default_generator
 
 from .ir import State, Value
 from .symbols import TYPES, Symbol, hint_of, named
 from .types import GENERATOR, INT
 
-_PLAIN = {int, float, bool, str, type(None)}
 _SIGNS = {"prim::eq": "==", "prim::ne": "!=", "prim::lt": "<", "prim::le": "<=", "prim::gt": ">", "prim::ge": ">="}
 
 # views that drop dimensions of size 1: which of the dimensions they look at, None for all
@@ -32,51 +30,6 @@ def as_name(path):
 
 class Operands:
     """Needs of the class it is part of: graph, block, generators, sizes, guarded, needs, detached, kept, traced()."""
-
-    def both(self, args):
-        """Arguments as a node has them, and as they are this time."""
-        lifted, examples = [], []
-        for a in args:
-            if type(a) is Carried and a.level is self:
-                traced = a.value
-                if traced.version != traced.root.version:
-                    traced = self.traced(a)
-                lifted.append(traced.value)
-                examples.append(traced.example)
-            else:
-                lifted.append(self.lift(a))
-                examples.append(self.example(a))
-        return lifted, examples
-
-    def lift(self, a):
-        """An argument as a node has it."""
-        if type(a) in _PLAIN:
-            return a
-        if isinstance(a, Tensor):
-            return self.traced(a).value
-        if type(a) is Symbol:
-            return a.value
-        if isinstance(a, (list, tuple)):
-            return tuple([self.lift(x) for x in a])
-        if type(a) is slice:
-            return slice(self.lift(a.start), self.lift(a.stop), self.lift(a.step))
-        if isinstance(a, Generator):
-            return self.generator_state(a)[1]
-        return a.item() if hasattr(a, "item") else a
-
-    def example(self, a):
-        """An argument as it is this time."""
-        if type(a) in _PLAIN:
-            return a
-        if isinstance(a, Tensor):
-            return self.traced(a).example
-        if type(a) is Symbol:
-            return a.hint
-        if isinstance(a, (list, tuple)):
-            return tuple([self.example(x) for x in a])
-        if type(a) is slice:
-            return slice(self.example(a.start), self.example(a.stop), self.example(a.step))
-        return self.generator_state(a)[2] if isinstance(a, Generator) else a
 
     def without_grad(self, a):
         """A lifted argument that gradients do not flow to."""

@@ -1,18 +1,9 @@
 # cython: language_level=3
 """Which Values stand in arguments, and others in their place: what every walk over a graph does with each node.
 
-Compiled because of that: as generators of Python these took a fifth of deriving a graph. Nodes, blocks and Values stay
-classes of Python (`ir`), since whatever compiles them reads their attributes no quicker.
+Compiled because of that: as generators of Python these took a fifth of deriving a graph.
 """
-
-cdef type VALUE = None
-
-
-def made_of(type cls):
-    """Let Values be the instances of a class, exactly."""
-    global VALUE
-    VALUE = cls
-    return cls
+from .nodes cimport VALUE
 
 
 cdef int collect(object args, list found) except -1:

@@ -5,7 +5,6 @@ import math
 
 from tinygrad_ext.core.call.levels import user_line
 from tinygrad_ext.core.call.modes import is_grad_enabled
-from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.core.grad.methods import set_geometry_from
 
 from .aliases import CaptureError, Traced, put_back
@@ -21,17 +20,6 @@ class Windows:
     """Needs of the class it is part of: graph, block, needs, leaves, show(), call(), resume(), outside()."""
 
     # ---- looking ---------------------------------------------------------------------------------------------------
-
-    def owns(self, o):
-        return getattr(o, "level", None) is self and isinstance(o, Tensor)
-
-    def traced(self, tensor):
-        """The window behind a tensor, up to date."""
-        found = tensor.value if self.owns(tensor) else self.outside(tensor)
-        if found.version != found.root.version:
-            whole = self.replay_path(found)
-            found.value, found.example, found.version = whole.value, whole.example, found.root.version
-        return found
 
     def replay_path(self, window):
         """A window made anew from what its root holds now."""

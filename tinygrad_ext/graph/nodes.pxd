@@ -1,0 +1,55 @@
+"""Values and Nodes (`ir`) as compiled code reads and makes them: by the places of their `__slots__`."""
+from cpython.object cimport PyObject
+
+cdef extern from *:
+    """
+    typedef struct { PyObject_HEAD PyObject *hint, *name, *node, *type; } graph_value;     /* in the order of their names, */
+    typedef struct {                                                                     /* as Python lays them out */
+        PyObject_HEAD PyObject *args, *blocks, *derives, *line, *op, *outputs, *owner, *seq, *version;
+    } graph_node;
+    """
+    ctypedef struct graph_value:
+        PyObject *hint
+        PyObject *name
+        PyObject *node
+        PyObject *type
+    ctypedef struct graph_node:
+        PyObject *args
+        PyObject *blocks
+        PyObject *derives
+        PyObject *line
+        PyObject *op
+        PyObject *outputs
+        PyObject *owner
+        PyObject *seq
+        PyObject *version
+
+cdef type VALUE, NODE       # the classes; what is no instance of exactly these must not be read by place
+
+cdef inline object hint_of(object value):
+    return <object>(<graph_value *>value).hint
+
+cdef inline object type_of(object value):
+    return <object>(<graph_value *>value).type
+
+cdef inline tuple args_of(object node):
+    return <tuple>(<graph_node *>node).args
+
+cdef inline tuple outputs_of(object node):
+    return <tuple>(<graph_node *>node).outputs
+
+cdef inline tuple blocks_of(object node):
+    return <tuple>(<graph_node *>node).blocks
+
+cdef inline str op_of(object node):
+    return <str>(<graph_node *>node).op
+
+cdef object new_value(object name, object type, object node, object hint)
+cdef object new_node(object op, tuple args, tuple blocks, object line, object version, object owner)    # without outputs
+cdef object copy_of(object node, tuple args, tuple blocks)      # such a node of the same op, line and numbers
+
+cdef class Names:               # of the values of a graph
+    cdef public set _names
+    cdef public Py_ssize_t _count
+    cdef object another(self, object type, object node, object hint)    # a Value of a new name
+    cdef object free(self, str name)
