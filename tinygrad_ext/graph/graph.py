@@ -2,10 +2,11 @@
 
 from .alike import same_program
 from .check import check
-from .ir import Block, Node, Row, State, Value, replaced
+from .ir import Block, Row, State
 from .nodes import Names
 from .text import read_graph, write_graph
 from .types import TENSOR
+from .values import Copy
 
 
 class Graph(Names):
@@ -153,26 +154,10 @@ def _row(block, name):
 
 def copied(graph, to, hints=False):
     """Fill an empty graph with what another one has."""
-    mapping = {}
-
-    def value(old, node=None):
-        mapping[old] = new = Value(old.name, old.type, node, old.hint if hints and old.type is TENSOR else None)
-        return new
-
-    def fill(block, made):
-        made.inputs = [value(v) for v in block.inputs]
-        for node in block.nodes:
-            args = tuple([replaced(a, mapping) for a in node.args])
-            inner = [fill(b, Block()) for b in node.blocks]
-            new = Node(node.op, args, inner, node.line, node.version, node.owner).numbered_as(node)
-            new.outputs = tuple([value(v, new) for v in node.outputs])
-            made.nodes.append(new)
-        made.outputs = [replaced(a, mapping) for a in block.outputs]
-        return made
-
-    to.state = [State(s.name, s.kind, value(s.value)) for s in graph.state]
-    fill(graph.block, to.block)
+    copy = Copy(TENSOR if hints else None)
+    to.state = [State(s.name, s.kind, copy.value(s.value)) for s in graph.state]
+    copy.fill(graph.block, to.block)
     for state, old in zip(to.state, graph.state):
-        state.new = replaced(old.new, mapping)
+        state.new = copy.read(old.new)
     to._count, to._names = graph._count, set(graph._names)
     return to

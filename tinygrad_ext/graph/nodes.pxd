@@ -24,25 +24,34 @@ cdef extern from *:
         PyObject *seq
         PyObject *version
 
-cdef type VALUE, NODE       # the classes; what is no instance of exactly these must not be read by place
+cdef type VALUE, NODE       # the classes
 
-cdef inline object hint_of(object value):
+cdef inline graph_node *looked_at(object node) except NULL:
+    if type(node) is not NODE:
+        raise TypeError(f"a block of a graph holds Nodes, not a {type(node).__name__}")
+    return <graph_node *>node
+
+cdef inline tuple row_of(PyObject *row):
+    """What stands in a node, which a pass of a plugin may have made a list of."""
+    return <tuple>row if type(<object>row) is tuple else tuple(<object>row)
+
+cdef inline object hint_of(object value):           # of what is known to be a Value
     return <object>(<graph_value *>value).hint
 
 cdef inline object type_of(object value):
-    return <object>(<graph_value *>value).type
+    return <object>(<graph_value *>value).type if type(value) is VALUE else value.type
 
 cdef inline tuple args_of(object node):
-    return <tuple>(<graph_node *>node).args
+    return row_of(looked_at(node).args)
 
 cdef inline tuple outputs_of(object node):
-    return <tuple>(<graph_node *>node).outputs
+    return row_of(looked_at(node).outputs)
 
 cdef inline tuple blocks_of(object node):
-    return <tuple>(<graph_node *>node).blocks
+    return row_of(looked_at(node).blocks)
 
 cdef inline str op_of(object node):
-    return <str>(<graph_node *>node).op
+    return <str?><object>looked_at(node).op
 
 cdef object new_value(object name, object type, object node, object hint)
 cdef object new_node(object op, tuple args, tuple blocks, object line, object version, object owner)    # without outputs

@@ -67,7 +67,7 @@ cdef object new_node(object op, tuple args, tuple blocks, object line, object ve
 
 
 cdef object copy_of(object node, tuple args, tuple blocks):
-    cdef graph_node *old = <graph_node *>node
+    cdef graph_node *old = looked_at(node)
     made = tgx_blank(<PyTypeObject *>NODE)
     cdef graph_node *n = <graph_node *>made
     n.op, n.args, n.blocks, n.line = owned(<object>old.op), owned(args), owned(blocks), owned(<object>old.line)

@@ -3,7 +3,9 @@
 
 Compiled because of that: as generators of Python these took a fifth of deriving a graph.
 """
-from .nodes cimport VALUE
+from cpython.ref cimport Py_INCREF
+from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
+from .nodes cimport VALUE, args_of, blocks_of, copy_of, graph_value, new_value, outputs_of
 
 
 cdef int collect(object args, list found) except -1:
@@ -27,8 +29,8 @@ def values_in(args):
 def used_values(node):
     """The Values that a node uses, once each, those that only its blocks use too."""
     cdef list found = []
-    collect(node.args, found)
-    for block in node.blocks:
+    collect(args_of(node), found)
+    for block in blocks_of(node):
         found += outer_values(block)
     return found if len(found) < 2 else list(dict.fromkeys(found))
 
@@ -41,7 +43,7 @@ def outer_values(block):
         for v in used_values(node):
             if v not in made:
                 found[v] = None
-        made.update(node.outputs)
+        made.update(outputs_of(node))
     for v in values_in(block.outputs):
         if v not in made:
             found[v] = None
@@ -78,3 +80,46 @@ def alike(a, b):
     if kind is slice:
         return alike((a.start, a.stop, a.step), (b.start, b.stop, b.step))
     return repr(a) == repr(b) if kind is float or kind is complex else a == b
+
+
+cdef class Copy:
+    """A copy that is made of a block: other Nodes and Values."""
+    cdef dict mapping       # Values and their copies
+    cdef object hints       # the type of Values whose hints are kept, or None
+
+    def __cinit__(self, hints=None):
+        self.mapping, self.hints = {}, hints
+
+    def value(self, old, node=None):
+        """The copy of a Value, made by `node`."""
+        if type(old) is not VALUE:
+            raise TypeError(f"a node or a block of a graph gives Values, not a {type(old).__name__}")
+        cdef graph_value *v = <graph_value *>old
+        hint = <object>v.hint if v.type == <void *>self.hints else None
+        made = self.mapping[old] = new_value(<object>v.name, <object>v.type, node, hint)
+        return made
+
+    def fill(self, block, made):
+        """Let an empty block have what another one has."""
+        cdef Py_ssize_t i
+        cdef tuple outputs, args
+        made.inputs = [self.value(v) for v in block.inputs]
+        nodes = made.nodes
+        for node in block.nodes:
+            args = args_of(node)
+            if args:
+                args = tuple([replaced(a, self.mapping) for a in args])
+            new = copy_of(node, args, tuple([self.fill(inner, type(inner)()) for inner in blocks_of(node)]) if blocks_of(node) else ())
+            outputs = PyTuple_New(len(outputs_of(node)))
+            for i in range(len(outputs_of(node))):
+                value = self.value(outputs_of(node)[i], new)
+                Py_INCREF(value)
+                PyTuple_SET_ITEM(outputs, i, value)
+            new.outputs = outputs
+            nodes.append(new)
+        made.outputs = [replaced(a, self.mapping) for a in block.outputs]
+        return made
+
+    def read(self, a):
+        """An argument with copies in the place of Values."""
+        return replaced(a, self.mapping)

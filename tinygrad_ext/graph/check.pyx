@@ -1,11 +1,15 @@
+# cython: language_level=3
 """The rules of a graph. Every pass is followed by `check`, so a broken one is found where it broke."""
 
 from functools import lru_cache
 
+from .nodes cimport VALUE, args_of, blocks_of, op_of, outputs_of, type_of as declared_type
+from .walks cimport Facts
+
 from tinygrad_ext.core.data import dtype as dtypes
 
 from . import primitives
-from .ir import Value, values_in
+from .ir import Value
 from .signature import output_types, signature_of
 from .types import (
     ANY,
@@ -24,10 +28,11 @@ from .types import (
     Type,
     accepts,
 )  # fmt: skip
+from .values import values_in
 
 _declared = lru_cache(None)(Type.parse)  # of what the table of primitives says
 
-_CONSTANTS = {
+cdef dict _CONSTANTS = {
     **OF_PYTHON,
     dtypes.dtype: DTYPE,
     dtypes.device: DEVICE,
@@ -42,18 +47,17 @@ class GraphError(RuntimeError):
 
 def check(graph):
     """Return the graph; raise GraphError naming the broken rule, and the node with its line, where there is one."""
-    names = set()
+    cdef Check run = Check()
+    run.names, run.seen, run.fitting, run.facts, run.effects = set(), set(), set(), Facts(), graph.effects
     for state in graph.state:
-        _define(state.value, names, "a state")
+        run.define(state.value, "a state")
     if len({s.name for s in graph.state}) != len(graph.state):
         raise GraphError("each state has a name of its own: two have the same")
-    _check_block(graph.block, names, set(map(id, (s.value for s in graph.state))))
-    if not graph.effects:
-        for node in graph.walk():
-            if has_effect(node):
-                raise GraphError(_at(node, "has an effect, which is allowed only in a graph that says 'effects'"))
+    run.block(graph.block)
     seen = {id(v) for v in graph.inputs} | {id(s.value) for s in graph.state}
-    seen |= {id(v) for node in graph.nodes for v in node.outputs}
+    for node in graph.nodes:
+        for value in outputs_of(node):
+            seen.add(id(value))
     for state in graph.state:
         if isinstance(state.new, Value) and id(state.new) not in seen:
             raise GraphError(
@@ -74,32 +78,84 @@ def type_of(a):
     return _CONSTANTS.get(type(a), ANY)
 
 
-def _check_block(block, names, seen):
-    """Check a block that sees the values of `seen`, which has the block's own besides while it is checked."""
-    own = []
+cdef class Check:
+    """One walk over a graph."""
+    cdef set names, seen        # of the values so far; those that a node may use
+    cdef set fitting            # (id of a signature, position, type) of constants that were found to fit there
+    cdef Facts facts
+    cdef bint effects
 
-    def make(value, where):
-        _define(value, names, where)
-        seen.add(id(value))
-        own.append(id(value))
+    cdef int define(self, value, str where, node=None) except -1:
+        name = value.name
+        if name in self.names:
+            where = where or f"the node {node.op}"
+            raise GraphError(f"each value has a name of its own: %{name} of {where} is taken")
+        self.names.add(name)
+        self.seen.add(value)
+        return 0
 
-    for value in block.inputs:
-        make(value, "an input")
-    for node in block.nodes:
-        for value in values_in(node.args):
-            if id(value) not in seen:
-                raise GraphError(_at(node, f"uses %{value.name} before it is made, or from a block that cannot see it"))
-        for inner in node.blocks:
-            _check_block(inner, names, seen)
-        for value in node.outputs:
-            make(value, f"the node {node.op}")
-            if value.node is not node:
-                raise GraphError(_at(node, f"its output %{value.name} says that {value.node!r} made it"))
-        _check_node(node)
-    for value in values_in(block.outputs):
-        if id(value) not in seen:
-            raise GraphError(f"a block returns %{value.name}, which is made nowhere that it can see")
-    seen.difference_update(own)
+    cdef int block(self, block) except -1:
+        """Check a block that sees the values of `seen`, which has the block's own besides while it is checked."""
+        cdef list own = list(block.inputs)
+        for value in own:
+            self.define(value, "an input")
+        for node in block.nodes:
+            for value in values_in(args_of(node)):
+                if value not in self.seen:
+                    raise GraphError(
+                        _at(node, f"uses %{value.name} before it is made, or from a block that cannot see it")
+                    )
+            for inner in blocks_of(node):
+                self.block(inner)
+            for value in outputs_of(node):
+                self.define(value, None, node)
+                own.append(value)
+                if value.node is not node:
+                    raise GraphError(_at(node, f"its output %{value.name} says that {value.node!r} made it"))
+            if blocks_of(node) or not self.is_plainly_right(node):
+                _check_node(node)
+                if not self.effects and has_effect(node):
+                    raise GraphError(_at(node, "has an effect, which is allowed only in a graph that says 'effects'"))
+        for value in values_in(block.outputs):
+            if value not in self.seen:
+                raise GraphError(f"a block returns %{value.name}, which is made nowhere that it can see")
+        self.seen.difference_update(own)
+        return 0
+
+    cdef bint is_plainly_right(self, node) except -1:
+        """Whether a node is one of an op without effects and has what the schema says, as most; else it is looked at by
+        `_check_node`."""
+        cdef Py_ssize_t i
+        cdef tuple args = args_of(node), outputs = outputs_of(node), wanted, given
+        try:
+            signature = self.facts.of(op_of(node))
+        except LookupError:
+            return False
+        if signature is None or signature.inplace or signature.writes or signature.generator is not None:
+            return False
+        wanted, given = signature.args, signature.returns
+        if len(args) != len(wanted) or len(outputs) != len(given):
+            return False
+        for i in range(len(args)):
+            a = args[i]
+            known = declared_type(a) if type(a) is VALUE else _CONSTANTS.get(type(a))
+            if known is not wanted[i] and not self.fits(signature, i, a, known):
+                return False
+        for i in range(len(outputs)):
+            if declared_type(outputs[i]) is not given[i]:
+                return False
+        return True
+
+    cdef bint fits(self, signature, Py_ssize_t i, a, known) except -1:
+        cdef tuple key = (id(signature), i, known)
+        plain = type(a) is not VALUE and type(a) is not tuple     # so that its type says all
+        if plain and key in self.fitting:
+            return True
+        if not _fits(signature.args[i], a, signature.op.schema.args[i], signature.op.record):
+            return False
+        if plain:
+            self.fitting.add(key)
+        return True
 
 
 def has_effect(node):
@@ -110,12 +166,6 @@ def has_effect(node):
         row = primitives.TABLE.get(node.op)
         return row is not None and row.effect is True
     return signature_of(node.op).inplace
-
-
-def _define(value, names, where):
-    if value.name in names:
-        raise GraphError(f"each value has a name of its own: %{value.name} of {where} is taken")
-    names.add(value.name)
 
 
 _STACKS = {"prim::stack", "prim::push", "prim::pop"}
