@@ -2,7 +2,7 @@
 """How a capture turns what a program holds into values of the graph and examples, and what it wrote down into carried
 tensors. Compiled because each argument and each result of each op goes through it."""
 from tinygrad_ext.core.call.levels cimport Observer, carry_like
-from tinygrad_ext.core.data.tensor cimport REQUIRES_GRAD, Carried, Tensor, same_sizes
+from tinygrad_ext.core.data.tensor cimport REQUIRES_GRAD, Carried, Tensor
 
 from tinygrad_ext.core.data.random import Generator
 
@@ -80,13 +80,3 @@ cdef class Carrier(Observer):
         if type(a) is slice:
             return slice(self.example(a.start), self.example(a.stop), self.example(a.step))
         return self.generator_state(a)[2] if isinstance(a, Generator) else a
-
-
-def alike(Tensor a not None, Tensor b not None):
-    """Whether two examples have the same sizes and dtype."""
-    return a.tid == b.tid and same_sizes(a, b)
-
-
-def of_same_sizes(Tensor a not None, Tensor b not None):
-    """Whether two examples have the same sizes; asks no level."""
-    return same_sizes(a, b)

@@ -4,7 +4,6 @@
 from functools import lru_cache
 
 from .nodes cimport VALUE, args_of, blocks_of, op_of, outputs_of, type_of as declared_type
-from .walks cimport Facts
 
 from tinygrad_ext.core.data import dtype as dtypes
 
@@ -48,7 +47,7 @@ class GraphError(RuntimeError):
 def check(graph):
     """Return the graph; raise GraphError naming the broken rule, and the node with its line, where there is one."""
     cdef Check run = Check()
-    run.names, run.seen, run.fitting, run.facts, run.effects = set(), set(), set(), Facts(), graph.effects
+    run.names, run.seen, run.right, run.effects = set(), set(), set(), graph.effects
     for state in graph.state:
         run.define(state.value, "a state")
     if len({s.name for s in graph.state}) != len(graph.state):
@@ -81,8 +80,7 @@ def type_of(a):
 cdef class Check:
     """One walk over a graph."""
     cdef set names, seen        # of the values so far; those that a node may use
-    cdef set fitting            # (id of a signature, position, type) of constants that were found to fit there
-    cdef Facts facts
+    cdef set right              # what kind_of() says of nodes that keep the rules
     cdef bint effects
 
     cdef int define(self, value, str where, node=None) except -1:
@@ -112,50 +110,39 @@ cdef class Check:
                 own.append(value)
                 if value.node is not node:
                     raise GraphError(_at(node, f"its output %{value.name} says that {value.node!r} made it"))
-            if blocks_of(node) or not self.is_plainly_right(node):
-                _check_node(node)
-                if not self.effects and has_effect(node):
-                    raise GraphError(_at(node, "has an effect, which is allowed only in a graph that says 'effects'"))
+            kind = None if blocks_of(node) else self.kind_of(node)
+            if kind is not None and kind in self.right:
+                continue
+            _check_node(node)
+            if not self.effects and has_effect(node):
+                raise GraphError(_at(node, "has an effect, which is allowed only in a graph that says 'effects'"))
+            if kind is not None:
+                self.right.add(kind)
         for value in values_in(block.outputs):
             if value not in self.seen:
                 raise GraphError(f"a block returns %{value.name}, which is made nowhere that it can see")
         self.seen.difference_update(own)
         return 0
 
-    cdef bint is_plainly_right(self, node) except -1:
-        """Whether a node is one of an op without effects and has what the schema says, as most; else it is looked at by
-        `_check_node`."""
-        cdef Py_ssize_t i
-        cdef tuple args = args_of(node), outputs = outputs_of(node), wanted, given
-        try:
-            signature = self.facts.of(op_of(node))
-        except LookupError:
-            return False
-        if signature is None or signature.inplace or signature.writes or signature.generator is not None:
-            return False
-        wanted, given = signature.args, signature.returns
-        if len(args) != len(wanted) or len(outputs) != len(given):
-            return False
-        for i in range(len(args)):
-            a = args[i]
-            known = declared_type(a) if type(a) is VALUE else _CONSTANTS.get(type(a))
-            if known is not wanted[i] and not self.fits(signature, i, a, known):
-                return False
-        for i in range(len(outputs)):
-            if declared_type(outputs[i]) is not given[i]:
-                return False
-        return True
+    cdef tuple kind_of(self, node):
+        """All that the rules of a node without blocks look at: its op and the types of what it takes and gives."""
+        cdef list row = [op_of(node)]
+        add_kinds(args_of(node), row)
+        for value in outputs_of(node):
+            row.append(declared_type(value))
+        return tuple(row)
 
-    cdef bint fits(self, signature, Py_ssize_t i, a, known) except -1:
-        cdef tuple key = (id(signature), i, known)
-        plain = type(a) is not VALUE and type(a) is not tuple     # so that its type says all
-        if plain and key in self.fitting:
-            return True
-        if not _fits(signature.args[i], a, signature.op.schema.args[i], signature.op.record):
-            return False
-        if plain:
-            self.fitting.add(key)
-        return True
+
+cdef int add_kinds(tuple args, list row) except -1:
+    row.append(len(args))
+    for a in args:
+        if type(a) is VALUE:
+            row.append(declared_type(a))
+        elif type(a) is tuple:
+            add_kinds(a, row)
+        else:
+            row.append(type(a))
+    return 0
 
 
 def has_effect(node):

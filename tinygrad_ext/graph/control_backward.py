@@ -38,9 +38,12 @@ class Careful(Backward):
     """A backward pass that runs what may not be linear only where a gradient arrived, as eager mode does."""
 
     def step(self, entry):
-        unsure = [v for v in entry.made if id(v) in self.grads and self.maybe_of(v) is not None]
+        unsure = self.unsure(entry.made)
+        if not unsure:
+            super().step(entry)
+            return
         hooked = any(self.capture.hooks.get(id(v)) for v in unsure)
-        if not unsure or (is_linear(entry) and not hooked):
+        if is_linear(entry) and not hooked:
             super().step(entry)
             return
         flag, before = self.maybe_of(unsure[0]), changes(self.capture)

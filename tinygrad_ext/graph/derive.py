@@ -6,8 +6,6 @@ rule is called with carried values, under the capture: what it computes is in th
 values of the graph, and with create_graph it can be derived again.
 """
 
-import functools
-import itertools
 import operator
 
 from tinygrad_ext.autograd.modes import set_grad_enabled
@@ -17,19 +15,17 @@ from tinygrad_ext.ops.record import BUILTIN
 
 from . import formulas, lists, stack_gradients
 from .aliases import Root, Traced
-from .carrying import alike, of_same_sizes
-from .ir import Value, used_values, values_in
+from .arriving import Arriving, any_in, expect_sizes, stand_in_for_sizes
+from .ir import Value, used_values
 from .tape import WHOLE as WHOLE
 from .tape import Entry, Told
 from .types import BOOL, INT, TENSOR, list_of
-
-_numbers = itertools.count(1)  # of nodes that have a derivative
 
 
 def note(capture, op, node, made, results, args=None):
     """Put a node on the tape where a gradient may flow through it. args: as the op was called, where it was."""
     needs = capture.needs
-    if not needs or not any(id(v) in needs for v in values_in(node.args)):
+    if not needs or not any_in(node.args, needs):
         return
     told = capture.told.get(op.name)
     if told is None:
@@ -38,7 +34,7 @@ def note(capture, op, node, made, results, args=None):
     if formula is not None:
         formulas.note(capture, op, node, made, args, formula)
         return
-    if not any(id(v) in needs for v in values_in([node.args[t] for t in told.targets])):
+    if not any_in([node.args[t] for t in told.targets], needs):
         return
     mask = told.mask
     for i, (value, result) in enumerate(zip(made, results)):
@@ -60,33 +56,12 @@ def enter(capture, op, node, made, told):
     """Put a node on the tape that a gradient may flow through."""
     capture.tape.append(Entry(node, op, made, told))
     if capture.joint and told.pointwise:
-        _expect_sizes(capture, [v for v in values_list(node.args) if v.type is TENSOR], made[0])
-
-
-def _expect_sizes(capture, operands, made):
-    """Let the graph be good for operands that have the sizes of the result, where they have them now: their gradients
-    need no sum then. Operands that are all of the same sizes give them to the result."""
-    fitting = [v for v in operands if of_same_sizes(v.hint, made.hint)]
-    if fitting and len(fitting) == len(operands):
-        for other in operands[1:]:
-            guard_sizes(capture, operands[0], other)
-        capture.of_sizes[made] = _of_sizes(capture, operands[0])
-    for v in fitting:
-        if id(v) in capture.needs and v is not made:
-            guard_sizes(capture, v, made)
-            capture.sized.add((id(v), id(made)))
-
-
-def _of_sizes(capture, value):
-    """Which of the values that are known to have the same sizes stands for this one."""
-    while value in capture.of_sizes:
-        value = capture.of_sizes[value]
-    return value
+        expect_sizes(capture, node.args, made[0], guard_sizes)
 
 
 def guard_sizes(capture, a, b):
     """Let the graph be good for two tensors of the same sizes, which are known from here on."""
-    first, second = _of_sizes(capture, a), _of_sizes(capture, b)
+    first, second = stand_in_for_sizes(capture, a), stand_in_for_sizes(capture, b)
     if first is second:
         return
     capture.of_sizes[second] = first
@@ -95,23 +70,8 @@ def guard_sizes(capture, a, b):
     capture.graph.make(capture.block, "prim::guard", (same, True, user_line()), ())
 
 
-class Backward:
-    """One backward pass over a tape.
-
-    Attributes:
-        grads: what arrived: id of a Value -> Carried.
-        values: id -> Value.
-        maybe: id -> a bool Value, whether anything arrived at all when the graph runs, or None where that is certain.
-        flag: the same for what is being given.
-        ways: ids of Values that lead to what is wanted; None where that is all.
-        seen: ids of Values whose hooks were called.
-    """
-
-    def __init__(self, capture, create_graph, tape=None):
-        self.capture, self.create_graph, self.tape = capture, create_graph, capture.tape if tape is None else tape
-        self.grads, self.values, self.maybe = {}, {}, {}
-        self.flag = self.ways = None
-        self.seen = set()
+class Backward(Arriving):
+    """One backward pass over a tape."""
 
     def run(self, roots, seeds, wanted=None):
         """Gradients of the values that `roots` depend on, from theirs; wanted: ids of those that are asked for."""
@@ -126,47 +86,20 @@ class Backward:
             self.walk()
         return self
 
-    def walk(self):
-        nodes = self.capture.block.nodes
-        for entry in reversed(self.tape[:]):
-            if any(id(v) in self.grads for v in entry.made) and self.leads_on(entry):
-                start = len(nodes)
-                self.step(entry)
-                entry.node.seq = entry.node.seq or next(_numbers)
-                for node in nodes[start:]:
-                    node.derives = entry.node.seq
-                    if self.capture.joint:
-                        node.line = entry.node.line
-
     def leads_on(self, entry):
         """Whether a node leads from what is wanted."""
         return self.ways is None or any(id(v) in self.ways for v in used_values(entry.node))
 
-    def give(self, value, grad):
-        """Add a gradient to a value's, in its shape and dtype."""
-        if grad is None or id(value) not in self.capture.needs:
-            return
-        if self.ways is not None and id(value) not in self.ways:
-            return
-        if id(value) in self.capture.unknown:
-            raise RuntimeError(self.capture.unknown[id(value)])
-        if has_parts(value.type):
-            (stack_gradients if stack_gradients.is_stack(value.type) else lists).give(self, value, grad)
-            return
-        grad = self.fitted(grad, value)
-        old = self.so_far(value)
-        maybe = self.flag if old is None else self.either(self.maybe_of(value), self.flag)
-        if old is not None:
-            repeats = self.capture.repeats
-            grad = repeats.again("add", operator.add, old, grad) if repeats else old + grad
-        self.put(value, grad, maybe)
+    def give_parts(self, value, grad):
+        """Add a gradient to one that is no tensor; whether the value has such a one."""
+        if not has_parts(value.type):
+            return False
+        (stack_gradients if stack_gradients.is_stack(value.type) else lists).give(self, value, grad)
+        return True
 
-    def so_far(self, value):
-        """What has arrived at a value, or None."""
-        return self.grads.get(id(value))
-
-    def maybe_of(self, value):
-        return self.maybe.get(id(value))
+    def add(self, old, grad):
+        repeats = self.capture.repeats
+        return repeats.again("add", operator.add, old, grad) if repeats else old + grad
 
     def either(self, a, b):
         """Whether one of two arrived, in the words of `maybe`."""
@@ -174,20 +107,11 @@ class Backward:
             return None if a is None or b is None else a
         return self.capture.graph.make(self.capture.block, "prim::or", (a, b), (BOOL,), (a.hint or b.hint,)).output
 
-    def put(self, value, grad, maybe=None):
-        self.values[id(value)] = value
-        self.grads[id(value)] = grad
-        self.maybe[id(value)] = maybe
-
-    def fitted(self, grad, value):
+    def fitted_anew(self, grad, value):
+        """A gradient that has another shape or dtype than its value, or that a transform inside the program carries."""
         like = value.hint
-        if like is None:  # there is no example of it this time
-            return grad
-        carried = type(grad) is Carried and grad.level is not self.capture  # by a transform inside the program
-        seen = grad if carried else self.capture.example(grad)
-        if not carried and alike(seen, like):
-            return grad
-        sizes, shape, dtype = self.capture.suspend(_sizes, seen, like)
+        carried = type(grad) is Carried and grad.level is not self.capture
+        sizes, shape, dtype = self.capture.suspend(_sizes, grad if carried else self.capture.example(grad), like)
         if sizes != shape:
             grad = self.summed(grad, value)
         if grad.dtype != dtype:
@@ -206,48 +130,6 @@ class Backward:
     def shape_of(self, value):
         return self.capture.reader.sizes(Traced(Root(value, value.hint)))
 
-    def step(self, entry):
-        arrived = [self.hooked(v) for v in entry.made]
-        self.flag = functools.reduce(self.either, [self.maybe_of(v) for v in entry.made if id(v) in self.grads])
-        if not isinstance(entry, Entry):
-            entry.spread(self, arrived)
-            return
-        got = {}
-        for i, rule in enumerate(entry.rules):
-            if not any([self.is_needed(entry.node.args[t]) for t in rule.targets]):
-                continue
-            result = arrived[0] if rule.function is None else self.by_rule(entry, i, rule, arrived)
-            for target, grad in zip(rule.targets, (result,) if len(rule.targets) == 1 else result):
-                got[target] = grad
-        broadcasts = entry.told.pointwise and len(values_list(entry.node.args)) > 1
-        for target in sorted(got):
-            operand = entry.node.args[target]
-            if isinstance(operand, Value):
-                grad = got[target]
-                fits = (id(operand), id(entry.made[0])) in self.capture.sized
-                if broadcasts and not fits and grad is not None and id(operand) in self.capture.needs:
-                    grad = self.summed(grad, operand)
-                self.give(operand, grad)
-            elif type(operand) is tuple and got[target] is not None:
-                for value, grad in zip(operand, got[target]):
-                    if isinstance(value, Value):
-                        self.give(value, grad)
-
-    def hooked(self, value):
-        """The gradient that arrived at a value, after the hooks on it."""
-        grad = self.grads.get(id(value))
-        if grad is None or id(value) in self.seen:
-            return grad
-        self.seen.add(id(value))
-        for _, hook in list(self.capture.hooks.get(id(value), ())):
-            new = hook(grad)
-            if new is not None:
-                self.grads[id(value)] = grad = new
-        return grad
-
-    def is_needed(self, operand):
-        return any(id(v) in self.capture.needs for v in values_in((operand,)))
-
     # ---- what a rule asks for --------------------------------------------------------------------------------------
 
     def by_rule(self, entry, i, rule, arrived):
@@ -257,29 +139,11 @@ class Backward:
             return rule.function(*[self.parameter(entry, name, arrived) for name in rule.names])
 
         repeats = self.capture.repeats
-        key = repeats and repeats.key((entry.op.name, i), [self.read_by(entry, name, arrived) for name in rule.names])
+        key = repeats and repeats.key((entry.op.name, i), self.read_by(entry, i, rule, arrived))
         if not key:
             return result()
         found, repeated = repeats.call(key, result, repeats.lifted)
         return repeats.shown(found) if repeated else found
-
-    def read_by(self, entry, name, arrived):
-        """What a parameter of a rule is made of."""
-        told = entry.told
-        if name in ("grads", "arrived"):
-            return [self.read_by(entry, i, arrived) for i in range(len(entry.made))]
-        if name == "needs":
-            return self.parameter(entry, name, arrived)
-        if name in told.places:
-            return entry.node.args[told.places[name]]
-        if name == "result":
-            return entry.made[0]
-        if name in told.returns:
-            return entry.made[told.returns[name]]
-        i = 0 if name == "grad" else name if type(name) is int else told.returns.get(name.removeprefix("grad_"))
-        if i is None or (type(name) is str and not name.startswith("grad")):
-            return entry.node.args[told.places[name.rpartition("_")[0]]]
-        return (None, entry.made[i]) if arrived[i] is None else arrived[i]
 
     def parameter(self, entry, name, arrived):
         places, returns = entry.told.places, entry.told.returns
@@ -381,7 +245,3 @@ def is_linear(entry):
 def has_parts(type):
     """Whether gradients of values of a type are no tensors, but stacks, lists or dicts of them."""
     return stack_gradients.is_stack(type) or lists.is_list(type)
-
-
-def values_list(args):
-    return [v for v in values_in(args) if isinstance(v.hint, Tensor)]

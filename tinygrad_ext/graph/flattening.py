@@ -13,6 +13,7 @@ from .keys import form_of
 from .passes.base import blocks, replace, uses
 from .passes.dead import DeadCode
 from .types import ANY
+from .walks import ops_in
 
 _CONTAINERS = {"List", "Tuple", "Dict"}
 _READ = {f"prim::{name}" for name in ("unpack", "getitem", "len", "cast", "is", "isnot")}  # what does not hand it on
@@ -22,7 +23,7 @@ FORMS = 64  # that are kept
 
 def without_functions(graph):
     """A copy with the nodes of Functions' forward halves in their place; the graph itself where there are none."""
-    if not any(node.op == "prim::Function" for node in graph.walk()):
+    if "prim::Function" not in ops_in(graph.block):
         return graph
     graph, mapping = graph.copy(), {}
     for block in blocks(graph):
@@ -44,12 +45,13 @@ def without_functions(graph):
 def depths_of(graph):
     """For each input how deep containers stand in each other; 0 where the graph does more than look into them, because
     then it matters which ones they are."""
-    users = uses(graph)
-    return [_depth(v.type) if _is_only_read(v, users) else 0 for v in graph.inputs]
+    depths = [_depth(v.type) for v in graph.inputs]
+    users = uses(graph) if any(depths) else None
+    return [depth and (depth if _is_only_read(v, users) else 0) for v, depth in zip(graph.inputs, depths)]
 
 
 def _depth(type):
-    inner = max(map(_depth, type.args), default=0)
+    inner = max(map(_depth, type.args)) if type.args else 0
     if type.word in _CONTAINERS:
         return 1 + max(inner, _UNSAID * (ANY in type.args))
     return inner

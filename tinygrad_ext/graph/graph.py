@@ -73,8 +73,9 @@ class Graph(Names):
 
     def input(self, name, type=TENSOR, hint=None):
         """Add an input."""
-        self.inputs.append(self.value(type, None, hint, name))
-        return self.inputs[-1]
+        made = self.value(type, None, hint, name)
+        self.inputs.append(made)
+        return made
 
     # ---- running --------------------------------------------------------------------------------------------------
 

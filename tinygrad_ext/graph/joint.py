@@ -11,16 +11,17 @@ from . import interpret, passes
 from .capture import Capture
 from .control_backward import Careful
 from .graph import Graph
-from .ir import Block, Value, give_lines, outer_values, used_values, values_in
+from .ir import Block, Value, give_lines, outer_values
 from .items import SPOKEN, Items, NotDerived, may_hold_tensors
 from .joint_call import JointCall, rebuilt
-from .passes.base import blocks, has_effect, may_share
+from .passes.base import blocks, may_share
 from .plan import Executor
 from .reached import flags_of
 from .repeats import Repeats
 from .replay import Replay
 from .trees import type_of_tree
 from .types import GENERATOR, TENSOR
+from .walks import ops_in, read_in
 
 
 class Joint:
@@ -36,7 +37,8 @@ class Joint:
             replay = Replay(level)
             given = [self._operand(level, value) for value in values]
             self.flat = all(isinstance(a, Value) for a in given)
-            self.given = [_told(a, lambda v: ("input", self.inputs.index(v))) for a in given]
+            places = {v: i for i, v in enumerate(self.inputs)}
+            self.given = [_told(a, lambda v: ("input", places[v])) for a in given]
             frame = dict(zip((id(v) for v in [*graph.inputs, *(s.value for s in graph.state)]), given))
             results = replay.block(graph.block, frame)
             results += [replay.read(s.new, frame) for s in graph.state]
@@ -72,18 +74,17 @@ class Joint:
     def _results(self, level, results):
         """What is returned: `template` is a tree of ("leaf", number), ("input", number) and constants; `flags` has the
         bools that tell whether a gradient flows through a made value this time, where that is not certain."""
-        self.made, places = [], {id(v): i for i, v in enumerate(self.inputs)}
+        made, places = {}, {v: i for i, v in enumerate(self.inputs)}
 
         def number_of(a):
-            if id(a) in places:
-                return "input", places[id(a)]
-            if a not in self.made:
-                if id(a) in level.needs and a.type is not TENSOR:
-                    raise NotDerived(f"a result of type {a.type} with a gradient")
-                self.made.append(a)
-            return "made", self.made.index(a)
+            if a in places:
+                return "input", places[a]
+            if a not in made and id(a) in level.needs and a.type is not TENSOR:
+                raise NotDerived(f"a result of type {a.type} with a gradient")
+            return "made", made.setdefault(a, len(made))
 
         self.template = [_told(a, number_of) for a in results]
+        self.made = list(made)
         flags = dict(zip(self.made, flags_of(level, self.wanted, self.made)))
         self.flows = [flags[v] is not False for v in self.made]
         self.flags = {i: flags[v] for i, v in enumerate(self.made) if isinstance(flags[v], Value)}
@@ -107,7 +108,7 @@ class Joint:
         known = {id(v) for v in self.inputs} | {id(s.value) for s in draws} | {id(v) for n in before for v in n.outputs}
         late = []
         for node in behind:  # what is computed from sizes, and guards, may be done at once
-            if _of_numbers(node) and all(id(v) in known for v in node.values()):
+            if _of_numbers(node) and all([id(v) in known for v in node.values()]):
                 before.append(node)
                 known.update(map(id, node.outputs))
             else:
@@ -140,8 +141,8 @@ class Joint:
         self.run_forward, self.run_backward = Executor(self.forward), Executor(self.backward)
         self.tensors = [i for i, v in enumerate(self.inputs) if v.type is TENSOR]
         known = {id(v): i for i, v in enumerate(self.saved)}
-        guarded = any(node.op == "prim::guard" for node in self.backward.walk())
-        read = _read_by(self.undivided.block)
+        guarded = "prim::guard" in ops_in(self.backward.block)
+        read = read_in(self.undivided.block)
         # of the arguments, what stands among the saved values, and what is kept besides
         needed = [i for i, v in enumerate(self.inputs) if guarded or id(v) in read]
         self.kept = {i: known[id(self.inputs[i])] for i in needed if id(self.inputs[i]) in known}
@@ -149,9 +150,8 @@ class Joint:
         self.plain = all(v.type is TENSOR for v in self.saved)
         first = len(self.graph.inputs)
         self.written = {i for i, s in enumerate(self.graph.state, first) if s.written} if self.flat else set()
-        self.edges = [
-            self.tensors.index(self.inputs.index(v)) for v in self.wanted
-        ]  # gradients belong to these tensors
+        at = {self.inputs[i]: k for k, i in enumerate(self.tensors)}
+        self.edges = [at[v] for v in self.wanted]  # gradients belong to these tensors
         known = all(v.type is TENSOR and not may_share(v.node) for v in self.made if may_hold_tensors(v.type))
         self.own = (
             [i for i, v in enumerate(self.made) if v.type is TENSOR] if known else None
@@ -186,19 +186,11 @@ class Joint:
             return gradients(roots, [x for v, x in zip(self.inputs, leaves) if v in self.wanted], seeds)
 
 
-def _read_by(block):
-    """Ids of the values that what a block gives follows from."""
-    read = set(map(id, values_in(block.outputs)))
-    for node in reversed(block.nodes):
-        if has_effect(node) or any(id(v) in read for v in node.outputs):
-            read.update(map(id, used_values(node)))
-    return read
-
-
 def _of_numbers(node):
     """Whether a node is no part of a gradient, which what follows may take over."""
-    primitive = node.op.startswith("prim::") and not node.blocks
-    return primitive and not any(may_hold_tensors(v.type) for v in node.outputs)
+    if not node.op.startswith("prim::") or node.blocks:
+        return False
+    return not any([may_hold_tensors(v.type) for v in node.outputs])
 
 
 def _told(a, number_of):

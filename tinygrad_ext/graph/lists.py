@@ -8,7 +8,7 @@ is, is asked where it was made, for it may be taken over afterwards.
 from tinygrad_ext.core.data.tensor import Tensor
 
 from . import primitives
-from .ir import Node, Value, values_in
+from .ir import Node, Value
 from .items import NotDerived
 from .types import BOOL, INT, TENSOR, Type, list_of, optional
 
@@ -328,20 +328,6 @@ def replayed(replay, op, args, types, line=""):
     if any(id(v) in capture.needs for v in made.values()):
         ListEntry(made).note(capture)
     return made.outputs
-
-
-def readers(block):
-    """{id of a Value: nodes that read it, None for what a block gives}, in a block and those within."""
-    found = {}
-    for node in block.walk():
-        for value in node.values():
-            found.setdefault(id(value), []).append(node)
-        for inner in node.blocks:
-            for value in values_in(inner.outputs):
-                found.setdefault(id(value), []).append(None)
-    for value in values_in(block.outputs):
-        found.setdefault(id(value), []).append(None)
-    return found
 
 
 def are_picked(nodes):

@@ -31,6 +31,7 @@ _FLOW = {
 TEXT = object()  # a text that is known while the plan runs: what an error says
 _OF_ELEMENTS = {"prim::bool", "prim::int", "prim::float"}
 _NUMBERS = (int, float)
+_ROWS = (list, tuple)
 _OF_PYTHON = 1 << 9  # the flag of a class that Python code has made
 _ZEROS = {"int": 0, "float": 0.0, "bool": False, "complex": 0j}
 
@@ -297,7 +298,7 @@ def _is_entry(node, args):
 
 def _unknown(args):
     """Whether one of the arguments is not known before the run, and no number or tensor."""
-    return any(a is UNDEFINED or a is TEXT or (type(a) in (list, tuple) and _unknown(a)) for a in args)
+    return any([a is UNDEFINED or a is TEXT or (type(a) in _ROWS and _unknown(a)) for a in args])
 
 
 def _holds_text(o):

@@ -6,13 +6,15 @@ it, loops carry it, and where values meet it is the `or` of theirs. Nothing is a
 """
 
 from .ir import Value, values_in
-from .types import BOOL
+from .types import BOOL, TENSOR
 
 _MAYBE = "maybe"  # in the place of a bool that is not written down yet
 
 
 def flags_of(capture, wanted, roots):
     """For each root True, False or a bool Value: whether it leads to one of `wanted`, values that need a gradient."""
+    if all([v.type is TENSOR for v in roots]) and not any([node.blocks for node in capture.block.nodes]):
+        return [id(v) in capture.needs for v in roots]  # nothing decides on the way
     dry = Reached(capture, wanted, False)
     dry.block(capture.block)
     if all(dry.of(v) in (True, False) for v in roots):

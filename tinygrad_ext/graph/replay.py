@@ -23,6 +23,7 @@ from .signature import output_types, signature_of
 from .stack_gradients import StackEntry, is_stack
 from .symbols import Symbol
 from .types import ANY, INT, TENSOR
+from .walks import readers
 
 _STACKS = {"prim::push", "prim::pop"}
 _WRITES = {"prim::tensor.item_set", "prim::tensor.as_written"}
@@ -46,7 +47,7 @@ class Replay:
     def block(self, block, frame):
         """What a block yields, with `frame` (id of a Value -> operand) for what it reads."""
         if self.readers is None:
-            self.readers = lists.readers(block)
+            self.readers = readers(block)
         for node in block.nodes:
             start = len(self.capture.block.nodes)
             self.node(node, frame)

@@ -39,17 +39,42 @@ class Told:
     Attributes:
         rules, custom: see rules_of and custom_of. targets: positions of the arguments that have a gradient.
         places, returns: position of each argument, and of each result that has a name.
+        reads: {number of a rule: what `reads_of` says}, as far as somebody asked.
         mask: bits of the results whose gradients some rule reads; 0: of all. pointwise: it is one by one.
     """
 
-    __slots__ = ("custom", "mask", "places", "pointwise", "returns", "rules", "targets")
+    __slots__ = ("custom", "mask", "places", "pointwise", "reads", "returns", "rules", "targets")
 
     def __init__(self, op):
         self.rules, self.custom, self.pointwise = rules_of(op), custom_of(op), op.record.scalar is not None
         self.targets = sorted({t for rule in self.rules for t in rule.targets})
         self.places = {a.name: i for i, a in enumerate(op.schema.args)}
         self.returns = {r.name: i for i, r in enumerate(op.schema.returns) if r.name}
-        self.mask = _mask(self.returns, self.rules)
+        self.mask, self.reads = _mask(self.returns, self.rules), {}
+
+
+def reads_of(told, rule):
+    """What each parameter of a rule is made of: ("argument", its position), ("result", number), ("grad", number of the
+    result that it belongs to), ("grads", 0) for all, ("needs", 0)."""
+    return [_read(told, name) for name in rule.names]
+
+
+def _read(told, name):
+    if name in ("grads", "arrived"):
+        return "grads", 0
+    if name == "needs":
+        return "needs", 0
+    if name in told.places:
+        return "argument", told.places[name]
+    if name == "result":
+        return "result", 0
+    if name in told.returns:
+        return "result", told.returns[name]
+    if name == "grad":
+        return "grad", 0
+    if name.startswith("grad_") and name[5:] in told.returns:
+        return "grad", told.returns[name[5:]]
+    return "argument", told.places[name.rpartition("_")[0]]
 
 
 # node, op: what was called; made: the Values of its results, in lists one each; told: a Told

@@ -4,7 +4,7 @@ from .nodes cimport VALUE, args_of, blocks_of, op_of, outputs_of
 
 from . import primitives
 from .signature import signature_of
-from .values import replaced, values_in
+from .values import replaced, used_values, values_in
 
 
 cdef class Facts:
@@ -78,16 +78,60 @@ cdef int add_blocks(block, list found) except -1:
     return 0
 
 
+def walked(block):
+    """All nodes of a block and those within, each before what it holds."""
+    cdef list found = []
+    add_nodes(block, found)
+    return found
+
+
+cdef int add_nodes(block, list found) except -1:
+    for node in block.nodes:
+        found.append(node)
+        for inner in blocks_of(node):
+            add_nodes(inner, found)
+    return 0
+
+
+def ops_in(block):
+    """The names of the ops of all nodes of a block and those within."""
+    return {op_of(node) for node in walked(block)}
+
+
+def readers(block):
+    """{id of a Value: nodes that read it, None for what a block gives}, in a block and those within."""
+    cdef dict found = {}
+    for node in walked(block):
+        add_reader(args_of(node), node, found)
+        for inner in blocks_of(node):
+            add_reader(inner.outputs, None, found)
+    add_reader(block.outputs, None, found)
+    return found
+
+
 def uses(graph):
     """{id of a Value: nodes that read it}; None stands for what a block, or the graph, returns or writes back."""
-    cdef dict found = {}
-    for block in blocks(graph):
-        for node in block.nodes:
-            add_reader(args_of(node), node, found)
-        add_reader(block.outputs, None, found)
+    cdef dict found = readers(graph.block)
     for state in graph.state:
         add_reader((state.new,), None, found)
     return found
+
+
+def read_in(block):
+    """Ids of the values that what a block gives, or does, follows from."""
+    cdef set read = set()
+    cdef Facts facts = Facts()
+    add_ids(block.outputs, read)
+    for node in reversed(block.nodes):
+        needed = False
+        for value in outputs_of(node):
+            if id(value) in read:
+                needed = True
+                break
+        if needed or facts.has_effect(node):
+            for value in used_values(node):
+                read.add(id(value))
+    return read
 
 
 cdef int add_reader(args, node, dict found) except -1:

@@ -28,7 +28,7 @@ class Constants(OwnPass):
             for block in blocks(graph):
                 made = []
                 for node in block.nodes:
-                    taken = self._node(node, mapping)
+                    taken = self._node(node, mapping) if node.op.startswith("prim::") else None
                     changed = changed or taken is not None
                     made += (node,) if taken is None else taken
                 block.nodes[:] = made

@@ -1,6 +1,7 @@
 """Ops that do nothing, next to what makes it so."""
 
 from ..ir import Value
+from ..walks import walked
 from .base import OwnPass, replace, shown
 
 # dtypes that hold every number of a dtype exactly
@@ -26,7 +27,7 @@ class Peepholes(OwnPass):
 
     def changes(self, graph):
         visible, mapping, changed = None, {}, False
-        for node in graph.walk():
+        for node in walked(graph.block):
             rule = _RULES.get(node.op)
             if rule is None:
                 continue
