@@ -22,6 +22,7 @@ class Graph(Names):
     """
 
     def __init__(self, name="graph", block=None, state=(), effects=False):
+        super().__init__()
         self.name, self.block, self.state, self.effects = name, block or Block(), list(state), effects
         self._executor = None
         self._one_by_one = None

@@ -79,7 +79,7 @@ cdef object copy_of(object node, tuple args, tuple blocks):
 cdef class Names:
     """The names of a graph's values, and how nodes with new ones are made."""
 
-    def __cinit__(self, *args, **kwargs):
+    def __init__(self):
         self._names, self._count = set(), 0
 
     def value(self, type=TENSOR, node=None, hint=None, name=None):
