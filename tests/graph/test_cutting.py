@@ -1,22 +1,28 @@
 """What planning a large graph costs: attempts, and rows that are cut again."""
 
+import pytest
+
 import tinygrad_ext as tg
 from tests.helpers.plans import agree, graph
 from tinygrad_ext.graph import cutting
 from tinygrad_ext.graph.planning import Planner
 
 
-def test_sizes_that_are_needed_by_value_are_found_in_few_attempts(monkeypatch):
-    """One attempt for each size would make the time of a plan quadratic."""
+@pytest.mark.parametrize("way, wanted", [("", 2), ("prim::max(%n{0}, 0)", 3)])
+def test_sizes_that_are_needed_by_value_are_found_in_few_attempts(way, wanted, monkeypatch):
+    """One attempt for each size would make the time of a plan quadratic. Those that an op is called with are seen
+    before; what the first plan found of the others, the second knows."""
     count, attempts = 40, []
-    lines = [f"  %y{i}: Tensor = aten::expand(%x, [%n{i}, 3], False)" for i in range(count)]
+    size = "%m{0}" if way else "%n{0}"
+    lines = [f"  %m{i}: int = {way.format(i)}" for i in range(count) if way]
+    lines += [f"  %y{i}: Tensor = aten::expand(%x, [{size.format(i)}, 3], False)" for i in range(count)]
     text = f"graph f(%x: Tensor, {', '.join(f'%n{i}: int' for i in range(count))}) {{\n" + "\n".join(lines)
     g = graph(f"{text}\n  return {', '.join(f'%y{i}' for i in range(count))}\n}}")
     monkeypatch.setattr(cutting, "Planner", lambda row: attempts.append(row) or Planner(row))
     for sizes in (range(count), range(1, count + 1)):
         found, _ = g.execute([tg.randn(3), *sizes])
         assert [t.shape[0] for t in found] == list(sizes)
-    assert len(attempts) == 3  # the second plan knows what it needs
+    assert len(attempts) == wanted
 
 
 def test_a_row_that_is_split_leaves_the_others_as_they_are():

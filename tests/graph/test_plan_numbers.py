@@ -7,6 +7,7 @@ import pytest
 import tinygrad_ext as tg
 from tests.helpers.plans import graph, line, same
 from tinygrad_ext import jit
+from tinygrad_ext.graph import planning
 
 INTS = ("add", "sub", "mul", "floordiv", "mod", "max", "min", "bitand", "bitor", "bitxor", "rshift", "lshift", "pow")
 FLOATS = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "max", "min")
@@ -114,3 +115,34 @@ def test_numbers_and_jumps_are_profiled_together():
     assert float(total.split()[0]) >= 0
     assert all(line.microseconds == 0 for line in plan.lines(profile=True) if line.kind in ("NUMBER", "LOOP"))
     assert "all together" not in plan.table()
+
+
+# ---- what has to be known before the run -----------------------------------------------------------------------------
+
+KNOWN_BEFORE = {
+    "of an op": (["%0: Tensor = aten::sum.dim_IntList(%x, %n, False, None)"], {1}),
+    "in a list": (["%0: Tensor = aten::permute(%x, [%n, %m])"], {1, 2}),
+    "by arithmetic": (["%1: int = prim::add(%n, %m)", "%0: Tensor = aten::unsqueeze(%x, %1)"], {1, 2}),
+    "of a guard": (
+        ["%1: bool = prim::le(%n, 9)", 'prim::guard(%1, True, "here")', "%0: Tensor = aten::neg(%x)"],
+        {1},
+    ),
+    "none of a pointwise op": (
+        ["%1: Tensor = aten::mul.Tensor(%x, %n)", "%0: Tensor = aten::add.Tensor(%1, %m, 1)"],
+        set(),
+    ),
+    "none of a pick": (["%0: Tensor = aten::select.int(%x, 0, %n)"], set()),
+}
+
+
+@pytest.mark.parametrize("name", KNOWN_BEFORE)
+def test_what_has_to_be_known_before_the_run_is_seen_before_it_is_lowered(name, monkeypatch):
+    lines, wanted = KNOWN_BEFORE[name]
+    g = graph("\n  ".join(["graph f(%x: Tensor, %n: int, %m: int) {", *lines, "return %0"]) + "\n}")
+    assert planning.needed_by_value(g.nodes, g.inputs) == wanted
+    made, lowering = [], planning.Lowering
+    monkeypatch.setattr(planning, "Lowering", lambda: made.append(lowering()) or made[-1])
+    same(g, tg.arange(4).reshape(2, 2).float(), 0, 1)
+    assert len(made) == 1  # it was not begun anew
+    same(g, tg.arange(4).reshape(2, 2).float(), 1, 0)
+    assert len(made) == (2 if wanted else 1)

@@ -14,6 +14,7 @@ from tinygrad_ext.graph.capture import Capture
 from tinygrad_ext.graph.ir import Block, Node, replaced, values_in
 from tinygrad_ext.graph.passes import DeadCode
 from tinygrad_ext.graph.signature import signature_of
+from tinygrad_ext.graph.values import read_all
 from tinygrad_ext.registry.op_namespace import OpOverload
 
 
@@ -105,7 +106,7 @@ class _Opening:
         level = Capture(node.op)
         with no_grad(), level:
             stand = dict(zip(map(id, values), [level.argument(e, v.name) for e, v in zip(examples, values)]))
-            row = [interpret.read(a, stand) for a in node.args]
+            row = read_all(node.args, stand)
             positional, named = called(signature.op.schema.args, row)
             try:
                 inspect.signature(function).bind(*positional, **named)

@@ -13,6 +13,7 @@ from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.graph import interpret
 from tinygrad_ext.graph.ir import Block, used_values
 from tinygrad_ext.graph.types import GENERATOR
+from tinygrad_ext.graph.values import read
 from tinygrad_ext.nn import Module
 
 from .calls import Call, calls_of
@@ -91,7 +92,7 @@ class InterpreterModule(Module):
         running = _running.get()
         for s in call.written:
             if s.kind != "generator":
-                running.written.append((self._found(s.name), interpret.read(s.new, frame)))
+                running.written.append((self._found(s.name), read(s.new, frame)))
         return frame
 
     def _outputs(self, call, frame):
@@ -196,7 +197,7 @@ class UnflattenedModule(InterpreterModule):
         return super().forward(*[given[name] for name in names])
 
     def _outputs(self, call, frame):
-        return [interpret.read(self._output, frame)]
+        return [read(self._output, frame)]
 
 
 @boundary

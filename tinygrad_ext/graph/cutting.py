@@ -10,10 +10,11 @@ from . import interpret, primitives
 from .ir import Value, used_values, values_in
 from .lowering import ByValue
 from .passes.base import has_effect
-from .planning import Planner, Unplanned, fits
+from .planning import Planner, Unplanned, fits, needed_by_value
 from .routine import Runner, difference
 from .signature import signature_of
 from .steps import CallStep, Flow, IfStep, LoopStep, Parted, Place, RowStep
+from .values import read_all
 
 _STACKS = {"prim::push", "prim::pop"}
 MOST = 250  # values that a row reads
@@ -27,7 +28,7 @@ class Row:
         self.executor, self.nodes, self.inputs, self.outputs = executor, nodes, inputs, outputs
         self.updates = ()  # (output, input) of states that are updated where they lie
         self.again = ()  # outputs that are held until the call after the next: gradients
-        self.by_value = set()  # numbers among the inputs whose value sizes depend on
+        self.by_value = needed_by_value(nodes, inputs)  # numbers among the inputs whose value sizes depend on
         self.runner = Runner(len(inputs), self.missed, self.failed)
 
     def missed(self, values):
@@ -94,7 +95,7 @@ class Row:
             except Exception as error:
                 say_where(node, error)
                 raise
-        return updated(tuple([interpret.read(a, frame) for a in self.outputs]), values, self.updates)
+        return updated(tuple(read_all(self.outputs, frame)), values, self.updates)
 
 
 def updated(results, values, updates):

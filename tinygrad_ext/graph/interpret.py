@@ -6,6 +6,7 @@ from . import primitives
 from .functions import run_function
 from .ir import Value
 from .signature import signature_of
+from .values import read, read_all
 
 
 def run(graph, inputs, state=()):
@@ -36,7 +37,7 @@ def run_block(block, frame):
         except Exception as error:
             note_line(error, node)
             raise
-    return [read(a, frame) for a in block.outputs]
+    return read_all(block.outputs, frame)
 
 
 def note_line(error, node):
@@ -54,23 +55,12 @@ def shown(node, error=None):
     return getattr(error, "shown", "") or ("" if place is None else place())
 
 
-def read(a, frame):
-    """An argument with values in the place of Values."""
-    if type(a) is Value:
-        return frame[id(a)]
-    if type(a) is tuple:
-        return [read(x, frame) for x in a]
-    if type(a) is slice:
-        return slice(read(a.start, frame), read(a.stop, frame), read(a.step, frame))
-    return a
-
-
 def _run_node(node, frame):
     control = _CONTROL.get(node.op)
     if control is not None:
         results = control(node, frame)
     else:
-        args = [read(a, frame) for a in node.args]
+        args = read_all(node.args, frame)
         row = primitives.TABLE.get(node.op)
         results = _run_op(node, args) if row is None else row.run(*args)
         several = type(results) is _Several if row is None else node.op == "prim::unpack"
@@ -109,7 +99,7 @@ def _run_if(node, frame):
 
 
 def _run_loop(node, frame):
-    count, goes_on, *carried = (read(a, frame) for a in node.args)
+    count, goes_on, *carried = read_all(node.args, frame)
     (block,) = node.blocks
     turn = 0
     while goes_on and (count is None or turn < count):
@@ -127,7 +117,7 @@ def run_node_function(node, frame):
         inner.update(zip(map(id, block.inputs), inputs))
         return run_block(block, inner)
 
-    return run_function(node, [read(a, frame) for a in node.args[1:]], run_with)
+    return run_function(node, read_all(node.args[1:], frame), run_with)
 
 
 _CONTROL = {"prim::If": _run_if, "prim::Loop": _run_loop, "prim::Function": run_node_function}

@@ -5,15 +5,16 @@ import enum
 from tinygrad_ext.core.data.random import Generator
 from tinygrad_ext.core.data.tensor import Tensor
 
-from . import interpret, primitives
+from . import primitives
 from .arithmetic import computed
 from .flow import UNDEFINED, lower_if, lower_loop, lower_pop, lower_push, lower_stack
-from .ir import Value
 from .lowering import CODES, ByValue, Lowering, NotPlanned, Number, numbers_in, taken_stack
 from .opening import opened
 from .routine import Routine
 from .signature import signature_of
 from .stacks import Stack
+from .types import FLOAT, INT
+from .values import read_all
 from .ways import Ways
 
 # primitives that look at no element, whatever they are given
@@ -71,7 +72,7 @@ class Planner:
             self.lower(node)
         if self.fixed:
             raise ByValue(self.fixed)
-        outputs = [interpret.read(a, self.frame) for a in self.row.outputs]
+        outputs = read_all(self.row.outputs, self.frame)
         if any(map(_holds_text, outputs)):
             raise Unplanned(self.row.nodes[-1], "a text follows from numbers")
         outputs = [self.lowering.result_of(None if o is UNDEFINED else o) for o in outputs]
@@ -142,7 +143,7 @@ class Planner:
 
     def lower_one(self, node):
         frame, first = self.frame, len(self.lowering.steps)
-        args = [frame[id(a)] if type(a) is Value else interpret.read(a, frame) for a in node.args]
+        args = read_all(node.args, frame)
         if self.fixed:
             args = [self.by_value(a) for a in args]
         if node.op in _FLOW:
@@ -166,7 +167,7 @@ class Planner:
             except NotPlanned as error:
                 place = f"{node.op} in its block{f' ({node.line})' if node.line else ''}: "
                 raise NotPlanned(str(error) if " in its block" in str(error) else place + str(error)) from None
-        return [interpret.read(a, self.frame) for a in block.outputs]
+        return read_all(block.outputs, self.frame)
 
     def of_unknown(self, node):
         """What is made of a text that is not known, or of what is undefined."""
@@ -280,6 +281,50 @@ class Planner:
         if self.roots and self.lowering.written_in(op) is not None and numbers_in(args):
             raise ByValue(*numbers_in(args))  # whoever opens it sees numbers
         return self.known(opened(self.lowering, op, args))
+
+
+# what makes numbers of numbers
+_OF_NUMBERS = {
+    f"prim::{name}"
+    for name in (
+        "add",
+        "sub",
+        "mul",
+        "floordiv",
+        "mod",
+        "neg",
+        "abs",
+        "eq",
+        "ne",
+        "lt",
+        "le",
+        "gt",
+        "ge",
+        "list",
+        "tuple",
+    )
+}
+
+
+def needed_by_value(nodes, inputs):
+    """Numbers of the inputs that have to be known before a row runs, as far as that shows without lowering it: those
+    that guards, and ops that are not pointwise, are called with. Lowering finds them as well, and has to begin anew."""
+    roots = {v: {i} for i, v in enumerate(inputs) if v.type is INT or v.type is FLOAT}
+    found = set()
+    for node in nodes if roots else ():
+        known = [roots[v] for v in node.values() if v in roots]
+        if not known or node.blocks:
+            continue
+        if node.op in _OF_NUMBERS:
+            roots.update((v, set().union(*known)) for v in node.outputs)
+        elif node.op == "prim::guard" or not (node.op.startswith("prim::") or _takes_numbers(node.op)):
+            found.update(*known)
+    return found
+
+
+def _takes_numbers(op):
+    """Whether a plan may call an op with numbers that are known only when it runs."""
+    return op == "aten::select.int" or signature_of(op).op.kernel_kind == "pointwise"
 
 
 _TENSORS = {Tensor, *(c for c in Tensor.__subclasses__() if c.__name__ == "Parameter")}

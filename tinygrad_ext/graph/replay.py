@@ -66,7 +66,8 @@ class Replay:
         elif node.op.startswith("prim::"):
             results = self.primitive(node, [self.read(a, frame) for a in node.args])
         else:
-            results = self.op(node, [self.read(a, frame) for a in node.args])
+            args = [frame[id(a)] if type(a) is Value else a if a is None else self.read(a, frame) for a in node.args]
+            results = self.op(node, args)
         for value, result in zip(node.outputs, results):
             frame[id(value)] = result
 

@@ -61,6 +61,25 @@ def replaced(a, dict mapping):
     return a
 
 
+def read(a, dict frame):
+    """An argument with what `frame` (id of a Value -> what it is) has in the place of Values; tuples become lists."""
+    if type(a) is VALUE:
+        return frame[id(a)]
+    if type(a) is tuple:
+        return [read(x, frame) for x in a]
+    if type(a) is slice:
+        return slice(read(a.start, frame), read(a.stop, frame), read(a.step, frame))
+    return a
+
+
+def read_all(args, dict frame):
+    """A list of arguments, each as `read` gives it."""
+    cdef list found = []
+    for a in args:
+        found.append(frame[id(a)] if type(a) is VALUE else read(a, frame) if type(a) is tuple or type(a) is slice else a)
+    return found
+
+
 def alike(a, b):
     """Whether two arguments are written the same way: values by their names, numbers by type and digits."""
     if a is b:
