@@ -75,7 +75,7 @@ class Capture(Operands, Windows, Carrier):
         self.sized = set()  # (id of an operand, id of a result) whose sizes are known to be the same
         self.lengths = {}  # id of a list -> how long it was where it was made
         self.joint = ""  # "forward", then "backward" where a graph is written down with its derivative
-        self.repeats = None  # what is written down again there, see repeats.py
+        self.repeats = None  # what is written down again there, see repeats.pyx
         self.arguments = {}  # id of a carried tensor that the program was given -> Argument
         self.names = {}  # id of a tensor from outside -> (path, kind), where name_of knows none
         self.returned = []  # (path in the result, State) of what the program returns after it wrote to it

@@ -108,7 +108,7 @@ class Joint:
         known = {id(v) for v in self.inputs} | {id(s.value) for s in draws} | {id(v) for n in before for v in n.outputs}
         late = []
         for node in behind:  # what is computed from sizes, and guards, may be done at once
-            if _of_numbers(node) and all([id(v) in known for v in node.values()]):
+            if _of_numbers(node) and known.issuperset(map(id, node.values())):
                 before.append(node)
                 known.update(map(id, node.outputs))
             else:
@@ -188,9 +188,8 @@ class Joint:
 
 def _of_numbers(node):
     """Whether a node is no part of a gradient, which what follows may take over."""
-    if not node.op.startswith("prim::") or node.blocks:
-        return False
-    return not any([may_hold_tensors(v.type) for v in node.outputs])
+    primitive = node.op.startswith("prim::") and not node.blocks
+    return primitive and not any([may_hold_tensors(v.type) for v in node.outputs])
 
 
 def _told(a, number_of):
