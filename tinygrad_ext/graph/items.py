@@ -1,5 +1,7 @@
 """What is known of a graph while it is written down once more: parts of lists, answers that hang on no value."""
 
+from functools import lru_cache
+
 from .ir import Value
 
 SPOKEN = {"prim::print", "prim::warn", "prim::record_begin", "prim::record_end"}  # done when the program runs, once
@@ -21,6 +23,7 @@ class Items:
         return Items(self.type, parts, self.keys)
 
 
+@lru_cache(256)
 def may_hold_tensors(type):
     """Whether a value of this type may be, or hold, a tensor."""
     return type.word in ("Tensor", "Any") or any(map(may_hold_tensors, type.args)) or _is_class(type)

@@ -233,7 +233,7 @@ class Planner:
         if node.op in _OF_ELEMENTS and isinstance(args[0], Tensor) and len(args) == 1:
             args = [self.known(self.lowering.item(args[0]))]
             numbers = numbers_in(args)
-        looks = node.op not in (*_OF_PARTS, "prim::item") and not _is_entry(node, args)
+        looks = node.op not in _OF_PARTS and node.op != "prim::item" and not _is_entry(node, args)
         if looks and _holds_tensor(args if node.op not in _OF_SIZES else args[1:]):
             raise NotPlanned(f"{node.op} looks at a tensor")
         if node.op == "prim::item":
@@ -351,7 +351,7 @@ def _holds_text(o):
 
 
 def _holds_tensor(args):
-    return any(isinstance(a, Tensor) or (isinstance(a, (list, tuple)) and _holds_tensor(a)) for a in args)
+    return any([isinstance(a, Tensor) or (isinstance(a, _ROWS) and _holds_tensor(a)) for a in args])
 
 
 def _alike(old, new):
