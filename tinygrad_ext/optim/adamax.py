@@ -55,6 +55,10 @@ class Adamax(PerParameter):
         beta1, beta2 = map(number, group["betas"])
         param, grad, average, largest = as_pairs(param, grad, state["exp_avg"], state["exp_inf"])
         average.lerp_(grad, 1 - beta1)
-        largest.copy_(tg.maximum(largest * beta2, grad.abs() + group["eps"]))
+        size = grad.abs().add_(group["eps"])
+        if group["differentiable"]:
+            largest.copy_(tg.maximum(largest * beta2, size))
+        else:
+            tg.maximum(largest.mul_(beta2), size, out=largest)
         step_size = number(group["lr"]) / (1 - beta1 ** state["step"].item())
         param.addcdiv_(average, largest, value=-step_size)
