@@ -199,3 +199,24 @@ def test_solve_ex_says_its_info_of_the_matrices_that_were_given():
 def test_inverse_of_a_factor_wants_a_matrix():
     with pytest.raises(RuntimeError, match="cholesky_inverse: The input tensor A must have at least 2 dimensions"):
         tg.cholesky_inverse(tg.ones(()))
+
+
+@pytest.mark.parametrize("upper", [False, True])
+def test_the_gradient_of_a_cholesky_factor_is_that_of_its_product(upper):
+    factor = randn(3, 3) + 4 * tg.eye(3, dtype=tg.float64)
+    factor = (factor.triu() if upper else factor.tril()).requires_grad_()
+    whole, b, weights = factor.detach().clone().requires_grad_(), randn(3, 2), randn(3, 3)
+    product = whole.mT @ whole if upper else whole @ whole.mT
+    for found, wanted in (
+        (b.cholesky_solve(factor, upper), tg.linalg.solve(product, b)),
+        (factor.cholesky_inverse(upper), product.inverse()),
+    ):
+        w = weights[:, : found.shape[1]]
+        (by_factor,) = tg.autograd.grad((found * w).sum(), factor, create_graph=True)
+        (by_whole,) = tg.autograd.grad((wanted * w).sum(), whole, create_graph=True)
+        assert tg.allclose(by_factor, by_whole, rtol=1e-9, atol=1e-12)
+        twice = [
+            tg.autograd.grad((g * weights).sum(), t, retain_graph=True)[0]
+            for g, t in ((by_factor, factor), (by_whole, whole))
+        ]
+        assert tg.allclose(*twice, rtol=1e-8, atol=1e-11)

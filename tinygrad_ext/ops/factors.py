@@ -32,16 +32,17 @@ def _scipy(name, *args, **options):
 # ---- triangular systems --------------------------------------------------------------------------------------------
 
 
-def _triangular_back(grad, A, result, upper, unitriangular, A_shape, B_shape, needs):
-    by_b = fused._solve_triangular(adjoint(A), grad, not upper, unitriangular)
+def _triangular_back(grad, A, result, upper, unitriangular, whole, A_shape, B_shape, needs):
+    by_b = fused._solve_triangular(adjoint(A), grad, not upper, unitriangular, whole)
     by_a = None
     if needs[0]:
         by_a = -by_b.matmul(adjoint(result)).sum_to_size(A_shape)
-        by_a = by_a.triu(int(unitriangular)) if upper else by_a.tril(-int(unitriangular))
+        if not whole:
+            by_a = by_a.triu(int(unitriangular)) if upper else by_a.tril(-int(unitriangular))
     return by_a, by_b.sum_to_size(B_shape) if needs[1] else None
 
 
-def _triangular_reference(A, B, upper, unitriangular=False):
+def _triangular_reference(A, B, upper, unitriangular=False, whole=False):
     import numpy
 
     A = numpy.triu(A) if upper else numpy.tril(A)
@@ -50,25 +51,34 @@ def _triangular_reference(A, B, upper, unitriangular=False):
     return numpy.matmul(numpy.linalg.inv(A), B)
 
 
+def _triangle_if_whole(A, B, upper, unitriangular=False, whole=False):
+    return (A.triu() if upper else A.tril()) if whole else A, B, upper, unitriangular, whole
+
+
 _SIDES = (((3, 3), (3, 2)), ((2, 3, 3), (3, 1)), ((3, 3), (2, 3, 2)), ((0, 0), (0, 2)))
 
 op(
-    "aten::_solve_triangular(Tensor A, Tensor B, bool upper, bool unitriangular=False) -> Tensor",
-    batch=together("_solve_triangular", lambda *args: fused._solve_triangular(*args), (2, 2, None, None)),
+    "aten::_solve_triangular(Tensor A, Tensor B, bool upper, bool unitriangular=False, bool whole=False) -> Tensor",
+    batch=together("_solve_triangular", lambda *args: fused._solve_triangular(*args), (2, 2, None, None, None)),
     kernel="_solve_triangular",
     types=TYPES,
     variants="function",
     where="_fused",
     grad={"A, B": _triangular_back},
     jvp=matrix_slopes.solve_triangular,
-    samples=lambda make: [
-        Sample(regular(make, *a), make(*b), upper, unit)
-        for a, b in _SIDES
-        for upper in (False, True)
-        for unit in (False, True)
-    ],
+    samples=lambda make: (
+        [
+            Sample(regular(make, *a), make(*b), upper, unit)
+            for a, b in _SIDES
+            for upper in (False, True)
+            for unit in (False, True)
+        ]
+        + [Sample(regular(make, 3, 3), make(3, 2), upper, False, True) for upper in (False, True)]
+    ),
+    valid=_triangle_if_whole,
     reference=_triangular_reference,
-    doc="linalg.solve_triangular with A on the left.",
+    doc="linalg.solve_triangular with A on the left; with `whole`, and a diagonal that is read, the derivatives are "
+    "those of the solution by all of A, in which what is not read happens to be zero.",
 )
 
 
@@ -215,9 +225,8 @@ op(
 def _cholesky_solve(self, L, upper):
     check_matrix(self, "cholesky_solve", "b")
     check_matrix(L, "cholesky_solve", "u", square=True)
-    if upper:
-        return triangular(L, triangular(adjoint(L), self, False), True)
-    return triangular(adjoint(L), triangular(L, self, False), True)
+    first, then = (adjoint(L), L) if upper else (L, adjoint(L))
+    return fused._solve_triangular(then, fused._solve_triangular(first, self, False, False, True), True, False, True)
 
 
 def _inverse_of(L, upper=False):
@@ -242,7 +251,8 @@ op(
     errors=[
         (lambda: zeros(2, 2).cholesky_solve(zeros(2, 3)), RuntimeError, "cholesky_solve: u must be batches of square")
     ],
-    doc="X of A X = self for the A whose Cholesky factor is input2.",
+    doc="X of A X = self for the A whose Cholesky factor is input2. The gradient of input2 = L is that of A = L L^H by "
+    "all elements of L, as PyTorch's is, also by those in the triangle that is not read and taken as zero.",
 )
 
 
@@ -259,7 +269,7 @@ op(
     valid=lambda L, upper=False: (L.triu() if upper else L.tril(), upper),
     samples=lambda make: [Sample(positive(make, 3, 3)), Sample(positive(make, 2, 3, 3), True)],
     reference=_inverse_of,
-    doc="The inverse of the A whose Cholesky factor is self.",
+    doc="The inverse of the A whose Cholesky factor is self, with a gradient as that of cholesky_solve.",
 )
 
 # ---- LU ------------------------------------------------------------------------------------------------------------

@@ -47,13 +47,15 @@ def slogdet(A, A_tangent, sign, LU, pivots):
     return tg.zeros_like(sign), found, None, None
 
 
-def solve_triangular(A, A_tangent, B_tangent, result, upper, unitriangular):
-    """tri(A) X = B: tri(A) X' = B' - tri(A') X."""
+def solve_triangular(A, A_tangent, B_tangent, result, upper, unitriangular, whole):
+    """tri(A) X = B: tri(A) X' = B' - tri(A') X, or B' - A' X by the whole of A."""
     right = B_tangent
     if A_tangent is not None:
-        moved = A_tangent.triu(int(unitriangular)) if upper else A_tangent.tril(-int(unitriangular))
+        moved = A_tangent
+        if not whole:
+            moved = moved.triu(int(unitriangular)) if upper else moved.tril(-int(unitriangular))
         right = plus(right, -moved.matmul(result))
-    return fused._solve_triangular(A, right.expand(result.shape), upper, unitriangular)
+    return fused._solve_triangular(A, right.expand(result.shape), upper, unitriangular, whole)
 
 
 def solve_again(A, A_tangent, B_tangent, LU, pivots, result, adjoint_):

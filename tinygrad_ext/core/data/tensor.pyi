@@ -513,7 +513,7 @@ class Tensor:
         """The lower triangle L of L L^H = A, or with upper U of U^H U = A, for Hermitian positive definite A (..., n, n), of which one triangle is read."""
         ...
     def cholesky_inverse(self, upper: _bool = False) -> Tensor:
-        """The inverse of the A whose Cholesky factor is self."""
+        """The inverse of the A whose Cholesky factor is self, with a gradient as that of cholesky_solve."""
         ...
     def cholesky_solve(self, input2: Tensor, upper: _bool = False) -> Tensor:
         """X of A X = self for the A whose Cholesky factor is input2."""
