@@ -54,7 +54,7 @@ from tinygrad_ext.autograd.modes import (
     no_grad,
     set_grad_enabled,
 )
-from tinygrad_ext.tensor.interop import as_tensor, asarray, from_dlpack, from_numpy, frombuffer
+from tinygrad_ext.tensor.interop import as_tensor, asarray, from_dlpack, from_file, from_numpy, frombuffer
 
 __version__ = "0.1.0"
 
@@ -173,7 +173,10 @@ _LAZY_NAMES = {
     "Future": "futures",
     "svd_lowrank": "ops.lowrank",
     "pca_lowrank": "ops.lowrank",
-    **dict.fromkeys(("sparse_coo_tensor", "dsmm", "spmm"), "sparse"),
+    **dict.fromkeys(
+        ("sparse_coo_tensor", "sparse_compressed_tensor", "sparse_csc_tensor", "sparse_csr_tensor", "dsmm", "spmm"),
+        "sparse",
+    ),
     "_C_API": "extension.table",
     "OutOfMemoryError": "cuda",
     "TypedStorage": "tensor.typed_storage",

@@ -210,3 +210,8 @@ def test_what_a_transform_carries_can_be_told(as_torch):
     as_torch.func.jvp(f, (x,), (x,))
     f(x)
     assert told == [(True, True), (False, True), (False, False)]
+
+
+def test_singular_matrices_are_caught_by_the_private_name(as_torch):
+    with pytest.raises(as_torch._C._LinAlgError):
+        as_torch.linalg.inv(as_torch.zeros(2, 2))

@@ -1,5 +1,6 @@
 """state_dict and load_state_dict."""
 
+import copy
 from collections import OrderedDict
 
 import pytest
@@ -142,3 +143,18 @@ def test_batch_norm_reads_states_from_before_it_counted_batches():
     del state._metadata
     layer.load_state_dict(state)
     assert int(layer.num_batches_tracked) == 0
+
+
+def test_tables_of_hooks_hold_functions_that_others_can_call():
+    layer, seen = nn.Linear(1, 1), []
+    layer.register_load_state_dict_pre_hook(lambda module, *rest: seen.append((module, len(rest))))
+    layer.register_state_dict_post_hook(lambda module, *rest: seen.append((module, len(rest))))
+    layer._register_state_dict_hook(lambda module, *rest: seen.append((module, len(rest))))
+    for hook in layer._load_state_dict_pre_hooks.values():
+        hook({}, "", {}, True, [], [], [])
+    for hook in layer._state_dict_hooks.values():
+        hook(layer, {}, "", {})
+    assert seen == [(layer, 7), (layer, 3), (layer, 3)]
+    copied = copy.deepcopy(layer)
+    copied.load_state_dict(layer.state_dict())
+    assert (copied, 7) in seen

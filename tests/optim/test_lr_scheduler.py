@@ -235,3 +235,12 @@ def test_cycles_refuse_more_steps_than_said_and_an_optimizer_without_momentum():
         scheduler.step()
     with pytest.raises(ValueError, match="cycle_momentum"):
         schedules.CyclicLR(optim.Adagrad([tg.ones(1)]), 0.1, 1.0)
+
+
+def test_what_a_plateau_does_to_the_rates_can_be_replaced():
+    scheduler, seen = schedules.ReduceLROnPlateau(ours(), patience=0), []
+    scheduler._reduce_lr = seen.append
+    before = scheduler.optimizer.param_groups[0]["lr"]
+    for metric in (1.0, 2.0, 3.0):
+        scheduler.step(metric)
+    assert seen == [2, 3] and scheduler.optimizer.param_groups[0]["lr"] == before

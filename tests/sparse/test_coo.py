@@ -127,7 +127,7 @@ REFUSED = [
     (lambda: make() / tg.ones(SIZE), RuntimeError, "by a number"),
     (lambda: make().exp(), NotImplementedError, "to_dense"),
     (lambda: tg.eye(2).to_sparse(3), RuntimeError, "sparse_dim"),
-    (lambda: tg.eye(2).to_sparse(layout=tg.sparse_csr), NotImplementedError, "sparse_csr"),
+    (lambda: tg.eye(2).to_sparse(blocksize=(1, 1)), NotImplementedError, "no layouts of blocks"),
     (lambda: tg.eye(2).to_sparse(1).transpose(0, 1), RuntimeError, "cannot be exchanged"),
 ]
 

@@ -16,6 +16,7 @@ STAND_INS = frozenset(
         "_VF",
         "_dynamo",
         "_dynamo.config",
+        "_guards",
         "_inductor",
         "_inductor.config",
         "_jit_internal",

@@ -38,6 +38,10 @@ class _IncompatibleKeys(namedtuple("IncompatibleKeys", ("missing_keys", "unexpec
     __str__ = __repr__
 
 
+class _InPlace(functools.partial):
+    """A hook that may not return another dict."""
+
+
 @boundary
 class Saving:
     """The part of Module that saves and loads."""
@@ -82,11 +86,11 @@ class Saving:
         return self._run_state_dict_hooks(destination, prefix, metadata)
 
     def _run_state_dict_hooks(self, destination, prefix, metadata):
-        for hook, public in self._state_dict_hooks.values():
+        for hook in self._state_dict_hooks.values():
             returned = hook(self, destination, prefix, metadata)
             if returned is None:
                 continue
-            if public:
+            if isinstance(hook, _InPlace):
                 raise RuntimeError(
                     "state_dict post-hook must return None; change the dict in place instead of "
                     f"returning {type(returned).__name__}"
@@ -150,9 +154,8 @@ class Saving:
         ``local_metadata`` has the saved ``version``, where a class upgrades older keys before
         it calls this. With ``strict`` false nothing is reported as missing or left over.
         """
-        for hook, with_module in self._load_state_dict_pre_hooks.values():
-            owner = (self,) if with_module else ()
-            hook(*owner, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
+        for hook in self._load_state_dict_pre_hooks.values():
+            hook(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
         assign = local_metadata.get("assign_to_params_buffers", False)
         for name, current in self._own_state():
             key = prefix + name
@@ -187,11 +190,11 @@ class Saving:
 
     def _register_state_dict_hook(self, hook):
         """Like `register_state_dict_post_hook`, but the hook may return another dict."""
-        return _add(self._state_dict_hooks, (hook, False))
+        return _add(self._state_dict_hooks, hook)
 
     def register_state_dict_post_hook(self, hook):
         """Call ``hook(module, state_dict, prefix, local_metadata)`` after saving; it changes the dict in place."""
-        return _add(self._state_dict_hooks, (hook, True))
+        return _add(self._state_dict_hooks, _InPlace(hook))
 
     def register_state_dict_pre_hook(self, hook):
         """Call ``hook(module, prefix, keep_vars)`` before saving."""
@@ -199,7 +202,7 @@ class Saving:
 
     def _register_load_state_dict_pre_hook(self, hook, with_module=False):
         """Like `register_load_state_dict_pre_hook`; without ``with_module`` the module is not passed."""
-        return _add(self._load_state_dict_pre_hooks, (hook, with_module))
+        return _add(self._load_state_dict_pre_hooks, functools.partial(hook, self) if with_module else hook)
 
     def register_load_state_dict_pre_hook(self, hook):
         """Call ``hook`` before loading, with the module and the arguments of `_load_from_state_dict`."""

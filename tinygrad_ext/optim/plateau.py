@@ -94,12 +94,12 @@ class ReduceLROnPlateau:
             self.cooldown_counter -= 1
             self.num_bad_epochs = 0
         if self.num_bad_epochs > self.patience:
-            self._reduce()
+            self._reduce_lr(self.last_epoch)
             self.cooldown_counter = self.cooldown
             self.num_bad_epochs = 0
         self._last_lr = [group["lr"] for group in self.optimizer.param_groups]
 
-    def _reduce(self):
+    def _reduce_lr(self, epoch):
         if len(self.min_lrs) != len(self.optimizer.param_groups):
             self.min_lrs = self._per_group(self.default_min_lr)
         for group, least in zip(self.optimizer.param_groups, self.min_lrs):

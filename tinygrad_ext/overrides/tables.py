@@ -46,8 +46,9 @@ _NOT_OVERRIDABLE = {
         "set_autocast_cpu_enabled set_autocast_dtype set_autocast_enabled",
         "is about dtypes": "can_cast promote_types",
         "asks about the object itself, as isinstance does": "is_tensor typename",
-        "makes a tensor over memory that is not a tensor's": "from_numpy from_dlpack frombuffer",
-        "is a function of `sparse`, for its layout alone": "dsmm spmm sparse_coo_tensor",
+        "makes a tensor over memory that is not a tensor's": "from_numpy from_dlpack from_file frombuffer",
+        "is a function of `sparse`, for its layout alone": "dsmm spmm sparse_coo_tensor sparse_compressed_tensor "
+        "sparse_csc_tensor sparse_csr_tensor",
         "reads or writes a file": "save load",
         "marks the hooks of a plugin": "hookimpl",
     }.items()

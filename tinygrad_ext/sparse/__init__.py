@@ -1,4 +1,5 @@
-"""Tensors of the layout sparse_coo: `sparse_coo_tensor`, `Tensor.to_sparse`, and the functions `mm`, `addmm`, `sum`.
+"""Tensors of the layouts sparse_coo, sparse_csr and sparse_csc: `sparse_coo_tensor`, `sparse_csr_tensor`,
+`Tensor.to_sparse` and their like, and the functions `mm`, `addmm`, `sum`.
 
 Gradients reach the values and what they were made of: coo.py says how, handlers.py which functions there are. Nothing
 is computed faster than by the plain ops, only what is not stored is left out.
@@ -8,12 +9,14 @@ from tinygrad_ext.core.call.boundary import boundary as _boundary
 from tinygrad_ext.errors import refuse_unknown as _refuse_unknown
 
 from . import handlers as _handlers
+from .compressed import CompressedTensor, sparse_compressed_tensor, sparse_csc_tensor, sparse_csr_tensor
 from .coo import SparseTensor, sparse_coo_tensor
 from .legacy import ByteTensor, CharTensor, DoubleTensor, FloatTensor, HalfTensor, IntTensor, LongTensor, ShortTensor
 
 __all__ = [
     "ByteTensor",
     "CharTensor",
+    "CompressedTensor",
     "DoubleTensor",
     "FloatTensor",
     "HalfTensor",
@@ -23,7 +26,10 @@ __all__ = [
     "SparseTensor",
     "addmm",
     "mm",
+    "sparse_compressed_tensor",
     "sparse_coo_tensor",
+    "sparse_csc_tensor",
+    "sparse_csr_tensor",
     "sum",
 ]
 __getattr__ = _refuse_unknown(__name__)

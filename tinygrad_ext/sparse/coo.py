@@ -11,7 +11,7 @@ import operator
 
 import tinygrad_ext as tg
 from tinygrad_ext.core.call.boundary import boundary
-from tinygrad_ext.core.data.dtype import sparse_coo
+from tinygrad_ext.core.data.dtype import sparse_coo, sparse_csc, sparse_csr
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.overrides import DisableTorchFunctionSubclass, _EnableTorchFunction
 
@@ -49,7 +49,7 @@ class SparseTensor(Tensor):
             with DisableTorchFunctionSubclass():
                 return func(*args, **kwargs)
         raise NotImplementedError(
-            f"{name}(): not written for tensors of the layout sparse_coo; to_dense() makes a plain tensor of one"
+            f"{name}(): not written for tensors of the sparse layouts; to_dense() makes a plain tensor of one"
         )
 
     # ---- what it is ------------------------------------------------------------------------------------------------
@@ -83,6 +83,11 @@ class SparseTensor(Tensor):
     def is_coalesced(self):
         """Whether each place stands there once, in order."""
         return self._parts[2]
+
+    def _coalesced_(self, coalesced):
+        """Say whether each place stands there once, in order; returns self."""
+        self._parts = *self._parts[:2], bool(coalesced)
+        return self
 
     def sparse_dim(self):
         """How many dimensions the places have."""
@@ -133,9 +138,21 @@ class SparseTensor(Tensor):
         whole = values.new_zeros((math.prod(sizes), *inner)).index_add(0, flat(self._parts[0], sizes), values)
         return whole.reshape(self.shape)
 
-    def to_sparse(self, *args, **kwargs):
-        """The tensor itself."""
-        return self
+    def to_sparse(self, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=None):
+        """The tensor itself, or a matrix of another sparse layout."""
+        return self if layout in (None, sparse_coo) else HANDLERS["compress"](self, layout)
+
+    def to_sparse_coo(self):
+        """The tensor in the layout sparse_coo."""
+        return self.to_sparse()
+
+    def to_sparse_csr(self, dense_dim=None):
+        """The matrix in the layout sparse_csr."""
+        return self.to_sparse(layout=sparse_csr)
+
+    def to_sparse_csc(self, dense_dim=None):
+        """The matrix in the layout sparse_csc."""
+        return self.to_sparse(layout=sparse_csc)
 
     def with_values(self, values):
         """Other values at the same places."""
@@ -267,8 +284,10 @@ def check(indices, values, size):
 
 def from_dense(self, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=None):
     """A SparseTensor of what is not zero: elements, or with ``sparse_dim`` the rows of the other dimensions."""
-    if layout not in (None, sparse_coo) or blocksize is not None:
-        raise NotImplementedError(f"to_sparse(): the layout sparse_coo is here, {layout} is not")
+    if blocksize is not None:
+        raise NotImplementedError("to_sparse(): there are no layouts of blocks, blocksize must be None")
+    if layout not in (None, sparse_coo):
+        return from_dense(self).to_sparse(layout=layout)
     rank = self.dim() if sparse_dim is None else operator.index(sparse_dim)
     if not 0 <= rank <= self.dim() or (rank == 0 and self.dim()):
         raise RuntimeError(f"to_sparse(): sparse_dim must lie between 1 and {self.dim()}, got {rank}")

@@ -6,6 +6,7 @@ import numbers
 import tinygrad_ext as tg
 from tinygrad_ext.core.data.tensor import Tensor
 
+from .compressed import compress
 from .coo import HANDLERS, SparseTensor, flat, from_dense
 
 
@@ -63,7 +64,15 @@ def addmm(input, mat1, mat2, *, beta=1, alpha=1):
     return input * beta + matmul(mat1, mat2) * alpha
 
 
-HANDLERS.update(addmm=addmm, sspaddmm=addmm)
+HANDLERS.update(addmm=addmm, sspaddmm=addmm, compress=compress)
+
+
+@handler("linear")
+def linear(input, weight, bias=None):
+    """``input @ weight.T + bias``"""
+    found = matmul(input, weight.t())
+    return found if bias is None else found + bias
+
 
 # ---- element by element --------------------------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 """Tensors and other libraries' arrays: NumPy, DLPack, the buffer protocol."""
 
 import operator
+import os
 
 from tinygrad_ext.core.call import construct
 from tinygrad_ext.core.call import interop as _core
@@ -221,6 +222,46 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
         )
     t = construct.over_bytes(buffer, dtype, offset, count)
     return t.requires_grad_() if requires_grad else t
+
+
+@boundary
+def from_file(filename, shared=None, size=0, *, dtype=None, layout=None, device=None, pin_memory=False):
+    """One-dimensional tensor over a file that is mapped into memory.
+
+    Args:
+        filename: of a file; with `shared` it is made, or made longer, where it has too few bytes.
+        shared: whether writes reach the file, and others who map it. Else they stay in this process.
+        size: how many elements, from the beginning of the file.
+        dtype: of the elements, by default the default dtype.
+
+    Raises:
+        OSError: there is no such file, or it cannot be mapped.
+        RuntimeError: the file is too short and not shared.
+
+        >>> import os, tempfile, tinygrad_ext as tg
+        >>> path = os.path.join(tempfile.mkdtemp(), "numbers")
+        >>> written = tg.from_file(path, shared=True, size=3, dtype=tg.int32).copy_(tg.arange(3))
+        >>> tg.from_file(path, size=2, dtype=tg.int32).tolist()
+        [0, 1]
+    """
+    import mmap  # lazy: most programs map no files
+
+    dtype = get_default_dtype() if dtype is None else dtype
+    wanted = operator.index(size) * dtype.itemsize
+    if wanted < 0:
+        raise RuntimeError(f"from_file(): size must not be negative, got {size}")
+    with open(os.open(filename, os.O_RDWR | os.O_CREAT, 0o666) if shared else filename, "r+b" if shared else "rb") as f:
+        have = f.seek(0, os.SEEK_END)
+        if have < wanted and not shared:
+            raise RuntimeError(
+                f"from_file(): {os.fspath(filename)} has {have} bytes, and {wanted} are wanted: shared=True adds them"
+            )
+        if have < wanted:
+            f.truncate(wanted)
+        if not wanted:
+            return functions["empty"]((0,), dtype=dtype)
+        mapped = mmap.mmap(f.fileno(), wanted, access=mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY)
+    return frombuffer(mapped, dtype=dtype)
 
 
 METHODS = {

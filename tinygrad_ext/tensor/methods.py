@@ -3,7 +3,7 @@
 from tinygrad_ext.core.call.interop import flips
 from tinygrad_ext.core.call.later import later
 from tinygrad_ext.core.call.op_tables import functions
-from tinygrad_ext.core.data.dtype import by_name, strided
+from tinygrad_ext.core.data.dtype import by_name, sparse_csc, sparse_csr, strided
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.tensor import asked, copying, interop, legacy, sharing, top
 
@@ -88,6 +88,16 @@ def _to_sparse(self, *args, **kwargs):
     return later("sparse").from_dense(self, *args, **kwargs)
 
 
+def _to_sparse_csr(self, dense_dim=None):
+    """The matrix as one that stores the elements of each row that are not zero."""
+    return _to_sparse(self, layout=sparse_csr)
+
+
+def _to_sparse_csc(self, dense_dim=None):
+    """The matrix as one that stores the elements of each column that are not zero."""
+    return _to_sparse(self, layout=sparse_csc)
+
+
 def _to_dense(self, dtype=None, *, masked_grad=None):
     """The tensor itself, which stores all its elements."""
     return self if dtype is None else self.to(dtype)
@@ -122,6 +132,8 @@ _METHODS = {
     "lu": _lu,
     "to_sparse": _to_sparse,
     "to_sparse_coo": _to_sparse,
+    "to_sparse_csr": _to_sparse_csr,
+    "to_sparse_csc": _to_sparse_csc,
     "to_dense": _to_dense,
     "T": property(_reversed_dims),
     "mT": property(_matrix_transpose),

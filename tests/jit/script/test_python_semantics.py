@@ -297,3 +297,29 @@ def sizes_and_tuples(x, n: int):
 
 def test_a_list_is_compared_with_a_tuple():
     assert tg.jit.script(sizes_and_tuples)(tg.ones(2, 3), 3) == (False, True, False, False, True)
+
+
+class Pair(tuple):
+    """Two numbers that do not say how many they are."""
+
+    def __len__(self):
+        raise NotImplementedError
+
+
+def test_unpacking_asks_for_the_items_and_not_for_their_number():
+    class Module(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.pairs = Pair(((2, Pair((1, 3))), (3, Pair((2, 2)))))
+
+        def forward(self, x):
+            if not self.training:
+                return x
+            for factor, (a, b) in self.pairs:
+                x = x * factor + a * b
+            return x
+
+    module = jit.script(Module().eval())
+    assert module(tg.ones(1)).item() == 1
+    module.train()
+    assert module(tg.ones(1)).item() == (1 * 2 + 3) * 3 + 4

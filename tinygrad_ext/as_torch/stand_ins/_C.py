@@ -13,7 +13,12 @@ from . import absent
 
 TensorBase = _TensorBase = Tensor
 _VariableFunctions = _tg
+_LinAlgError = _tg.linalg.LinAlgError
 _disabled_torch_function_impl = _tg.overrides._disabled_torch_function_impl
+DisableTorchFunction, DisableTorchFunctionSubclass = (
+    _tg.overrides.DisableTorchFunction,
+    _tg.overrides.DisableTorchFunctionSubclass,
+)
 
 _WHY = "the inside of PyTorch's compiler is not here; jit.trace and jit.script give graphs of tinygrad_ext's own"
 globals().update(
@@ -31,10 +36,6 @@ globals().update(
 globals().update(
     absent.functions("_C", "parse_schema parse_ir _jit_pass_inline _jit_pass_dce _create_graph_by_tracing", _WHY)
 )
-
-
-class _LinAlgError(RuntimeError):
-    """What `linalg.LinAlgError` is there."""
 
 
 def _get_tracing_state():

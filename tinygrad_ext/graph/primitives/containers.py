@@ -29,7 +29,7 @@ def _index(items, item):
 primitive("list", "...", None, lambda *items: list(items))
 primitive("tuple", "...", None, lambda *items: tuple(items))
 primitive("dict", "...", None, lambda *items: dict(zip(items[::2], items[1::2])))
-primitive("unpack", "Any", None, lambda items: tuple(items))
+primitive("unpack", "Any", None, lambda items: tuple(iter(items)))
 primitive("getitem", "Any Any", None, operator.getitem)
 primitive("slice", "Any Any Any Any", None, _slice)
 primitive("len", "Any", "int", len)
