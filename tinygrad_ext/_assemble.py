@@ -31,6 +31,7 @@ later.set_modules(
         "vmap": "tinygrad_ext.func.vmap",
         "forward mode": "tinygrad_ext.func.forward",
         "module hooks": "tinygrad_ext.nn.hooks",
+        "profiler recording": "tinygrad_ext.profiler.recording",
         "profiler": "tinygrad_ext.profiler.legacy",
         "sparse": "tinygrad_ext.sparse.handlers",
     }

@@ -27,6 +27,34 @@ def _convolution(shapes, values):
     return 2 * x[0] * prod(weight) * prod(out)  # a weight says its input channels by group
 
 
+def _by_positions(shapes, _):
+    """The gradient of a convolution by its input, from that of the output and the weight."""
+    return 2 * shapes[0][0] * prod(shapes[0][2:]) * prod(shapes[1])
+
+
+def _by_window(shapes, values):
+    return 2 * shapes[0][0] * prod(values[6]) * prod(shapes[1])
+
+
+def _by_weight(shapes, values):
+    return 2 * shapes[0][0] * prod(shapes[0][2:]) * prod(values[2])
+
+
+def _attention(shapes, _):
+    query, key, value = shapes[:3]
+    return 2 * prod(query[:-1]) * key[-2] * (query[-1] + value[-1])
+
+
+def _recurrent(weight):
+    """Of all steps, from what the inputs gave and the weights of the state, an argument of that number."""
+    return lambda shapes, _: 2 * prod(shapes[0]) * shapes[weight][1]
+
+
+def _recurrent_backward(weight, stored):
+    """The same, from what is stored of all states."""
+    return lambda shapes, _: 2 * prod(shapes[stored]) * shapes[weight][0]
+
+
 def _each(value, n):
     if isinstance(value, int):
         return (value,) * n
@@ -50,6 +78,16 @@ _RULES = {
     "aten::conv1d": _convolution,
     "aten::conv2d": _convolution,
     "aten::conv3d": _convolution,
+    "aten::_conv_input_grad": _by_positions,
+    "aten::_conv_window": _by_window,
+    "aten::_conv_weight_grad": _by_weight,
+    "aten::scaled_dot_product_attention": _attention,
+    "aten::_lstm_steps": _recurrent(3),
+    "aten::_gru_steps": _recurrent(2),
+    "aten::_elman_steps": _recurrent(2),
+    "aten::_lstm_steps_backward": _recurrent_backward(6, 7),
+    "aten::_gru_steps_backward": _recurrent_backward(4, 5),
+    "aten::_elman_steps_backward": _recurrent_backward(3, 4),
     "aten::add": _elements,
     "aten::mul": _elements,
 }

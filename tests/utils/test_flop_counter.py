@@ -1,0 +1,113 @@
+"""Counts of floating-point operations: by hand, and beside PyTorch's where it counts the same."""
+
+import pytest
+
+import tinygrad_ext as tg
+from tinygrad_ext.utils.flop_counter import FlopCounterMode
+
+F = tg.nn.functional
+
+# name: function of the library, sizes of the tensors, multiplications of the forward
+CASES = {
+    "linear": (lambda T, x, w: T.nn.functional.linear(x, w), ((2, 3), (4, 3)), 24),
+    "matmul": (lambda T, a, b: a @ b, ((2, 3, 4), (4, 5)), 120),
+    "bmm": (lambda T, a, b: T.bmm(a, b), ((2, 3, 4), (2, 4, 5)), 120),
+    "addmm": (lambda T, *a: T.addmm(*a), ((3, 5), (3, 4), (4, 5)), 60),
+    "baddbmm": (lambda T, *a: T.baddbmm(*a), ((2, 3, 5), (2, 3, 4), (2, 4, 5)), 120),
+    "conv1d": (lambda T, x, w: T.nn.functional.conv1d(x, w), ((2, 4, 8), (6, 4, 3)), 2 * 6 * 6 * 12),
+    "conv2d": (
+        lambda T, x, w: T.nn.functional.conv2d(x, w, stride=2, padding=1),
+        ((2, 4, 8, 8), (6, 4, 3, 3)),
+        2 * 16 * 6 * 36,
+    ),
+    "conv_transpose2d": (
+        lambda T, x, w: T.nn.functional.conv_transpose2d(x, w, stride=2),
+        ((1, 3, 8, 8), (3, 4, 3, 3)),
+        64 * 108,
+    ),
+    "element by element": (lambda T, a, b: a * b + a.exp(), ((3, 4), (3, 4)), 0),
+}
+
+
+def counted(T, counter, name, backward):
+    function, sizes, _ = CASES[name]
+    tensors = [T.randn(size, requires_grad=True) for size in sizes]
+    with counter(display=False) as found:
+        result = function(T, *tensors)
+        if backward:
+            result.sum().backward()
+    return found.get_total_flops()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_counts_are_twice_the_multiplications_and_three_times_that_with_backward(name):
+    forward = 2 * CASES[name][2]
+    assert counted(tg, FlopCounterMode, name, False) == forward
+    assert counted(tg, FlopCounterMode, name, True) == 3 * forward
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", CASES)
+def test_counts_are_pytorchs(name):
+    torch = pytest.importorskip("torch")
+    theirs = pytest.importorskip("torch.utils.flop_counter").FlopCounterMode
+    for backward in (False, True):
+        assert counted(tg, FlopCounterMode, name, backward) == counted(torch, theirs, name, backward)
+
+
+@pytest.mark.parametrize("kind, gates", [("LSTM", 4), ("GRU", 3), ("RNN", 1)])
+def test_recurrent_layers_count_the_products_of_all_steps(kind, gates):
+    layer = getattr(tg.nn, kind)(4, 5)
+    with FlopCounterMode(display=False) as counter:
+        layer(tg.randn(3, 2, 4))[0].sum().backward()
+    inputs, states = 2 * 6 * gates * 5 * 4, 2 * 6 * gates * 5 * 5
+    assert counter.get_total_flops() == 2 * inputs + 3 * states
+
+
+def test_attention_counts_its_two_products_whether_it_keeps_the_scores_or_not():
+    for needs in (False, True):
+        query, key = tg.randn(2, 4, 8, 16, requires_grad=needs), tg.randn(2, 4, 9, 16)
+        with FlopCounterMode(display=False) as counter:
+            F.scaled_dot_product_attention(query, key, key)
+        assert counter.get_total_flops() == 2 * 2 * 2 * 4 * 8 * 9 * 16
+
+
+def test_modules_have_what_they_and_their_parts_computed_backward_included(capsys):
+    class Net(tg.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = tg.nn.Sequential(tg.nn.Linear(3, 4), tg.nn.Linear(4, 5))
+
+        def forward(self, x):
+            return self.layers(x)
+
+    with FlopCounterMode(depth=2) as counter:
+        Net()(tg.ones(2, 3)).sum().backward()
+        tg.ones(2, 2) @ tg.ones(2, 2)
+    found = {name: sum(counts.values()) for name, counts in counter.get_flop_counts().items()}
+    first, second = 2 * 2 * 3 * 4 * 2, 3 * 2 * 2 * 4 * 5
+    assert found == {
+        "Global": first + second + 16, "Net": first + second, "Net.layers": first + second,
+        "Net.layers.0": first, "Net.layers.1": second,
+    }  # fmt: skip
+    printed = capsys.readouterr().out
+    assert "Net.layers" in printed and "aten.linear" in printed and "Net.layers.0" not in printed
+    assert "Net.layers.0" in counter.get_table()
+    assert counter.get_flop_counts()["Net.layers.0"][tg.ops.aten.linear] == first // 2
+    with counter:
+        pass
+    assert counter.get_total_flops() == 0
+
+
+def test_what_is_not_needed_warns_and_what_is_not_here_is_refused():
+    with pytest.warns(UserWarning, match="mods is not needed"):
+        FlopCounterMode(tg.nn.Linear(1, 1))
+    with pytest.raises(NotImplementedError, match="custom_mapping is not supported"):
+        FlopCounterMode(custom_mapping={tg.ops.aten.mm: len})
+
+
+def test_blocks_that_raise_print_nothing_and_leave_no_hooks(capsys):
+    with pytest.raises(ZeroDivisionError), FlopCounterMode():
+        1 / 0
+    assert capsys.readouterr().out == ""
+    assert not tg.nn.hooks._global_forward_hooks and not tg.nn.hooks._global_forward_pre_hooks
