@@ -149,3 +149,16 @@ def test_a_recorded_module_can_be_captured_as_a_graph_of_ops():
         x = tg.randn(size, 2)
         (found,), _ = run(graph, [x], [state[s.name] for s in graph.state])
         assert found.equal(made(x))
+
+
+def test_a_place_to_insert_at_holds_from_the_call_on():
+    graph = fx.Graph()
+    x = graph.placeholder("x")
+    y = graph.call_function(operator.neg, (x,))
+    graph.output(y)
+    place = graph.inserting_after(y)
+    first = graph.call_function(operator.pos, (y,))
+    with place:
+        second = graph.call_function(operator.pos, (y,))
+    last = graph.call_function(operator.pos, (y,))
+    assert [*graph.nodes][2:4] == [second, first] and [*graph.nodes][-1] is last

@@ -146,22 +146,26 @@ class Graph:
     # ---- places ---------------------------------------------------------------------------------------------------
 
     def inserting_before(self, n=None):
-        """Add nodes before this one inside the `with`, or at the beginning."""
+        """Add nodes before this one from now on to the end of the `with`, or at the beginning."""
         return self._inserting((self._root._next if n is None else n).prepend, n)
 
     def inserting_after(self, n=None):
-        """Add nodes right behind this one inside the `with`, or at the beginning; each before the one added last."""
+        """Add nodes right behind this one, or at the beginning, to the end of the `with`; the last one is the first."""
         return self._inserting((self._root if n is None else n).append, n)
 
-    @contextlib.contextmanager
     def _inserting(self, insert, n):
         if n is not None and n.graph is not self:
             raise AssertionError("Node to insert before is not in graph.")
         before, self._insert = self._insert, insert
-        try:
-            yield
-        finally:
-            self._insert = before
+
+        @contextlib.contextmanager
+        def until_the_end():
+            try:
+                yield
+            finally:
+                self._insert = before
+
+        return until_the_end()
 
     def erase_node(self, to_erase):
         """Take a node out. RuntimeError while others use it."""
