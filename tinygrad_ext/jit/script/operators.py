@@ -136,6 +136,13 @@ def _of_containers(c, op, a, b, x, y):
             return c.emit("prim::repeat", (c.value(b), a), y)
         if isinstance(a, TupleValue) and type(b) is int:
             return TupleValue(a.values * b)
+        if _is_word(b, "Tuple") and x is INT:
+            a, b, y = b, a, INT
+        if _is_word(a, "Tuple") and y is INT:  # a list, as the number of its items is not known
+            items = c.unpacked(a)
+            if len({str(type_of(item)) for item in items}) == 1:
+                items = c.value(ListLiteral(items))
+                return c.emit("prim::repeat", (items, b), items.type)
     if isinstance(op, ast.Mod) and x is STR:
         items = b.values if isinstance(b, TupleValue) else [b]
         return c.emit("prim::percent", (a, *[c.value(i) for i in items]), STR)
