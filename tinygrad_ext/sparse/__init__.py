@@ -36,12 +36,25 @@ __getattr__ = _refuse_unknown(__name__)
 
 
 @_boundary
-def mm(mat1, mat2):
+def mm(mat1, mat2, reduce=None):
+    """The product of a sparse matrix with a plain or sparse one.
+
+    Args:
+        reduce: for a plain ``mat2``, what is made of the stored products of a row: "sum", "mean", "amax", "amin";
+            zero where none is stored.
+
+    Raises:
+        ValueError: another word.
+    """
+    return _handlers.matmul(mat1, mat2) if reduce in (None, "sum") else _handlers.reduced(mat1, mat2, reduce)
+
+
+def _product(mat1, mat2):
     """The product of a sparse matrix with a plain or sparse one."""
     return _handlers.matmul(mat1, mat2)
 
 
-dsmm = spmm = mm
+dsmm = spmm = _boundary(_product)
 
 
 @_boundary

@@ -47,7 +47,8 @@ class CompressedTensor(SparseTensor):
 
     def _turned(self):
         compressed, plain, layout = self._compressed
-        return CompressedTensor(compressed, plain, self._parts[1], (self.shape[1], self.shape[0]), _TURNED[layout])
+        size = self.shape[1], self.shape[0], *self.shape[2:]
+        return CompressedTensor(compressed, plain, self._parts[1], size, _TURNED[layout])
 
     def _part(self, name):
         if name not in _NAMES[self.layout]:
@@ -120,11 +121,11 @@ def compress(t, layout):
         raise NotImplementedError(
             f"to_sparse(): the layouts sparse_coo, sparse_csr and sparse_csc are here, {layout} is not"
         )
-    if t.sparse_dim() != 2 or t.dense_dim():
+    if t.sparse_dim() != 2:
         raise NotImplementedError(f"to_sparse(): {layout} is written for matrices, got {list(t.shape)}")
     if layout is sparse_csc:
         places, values, _ = t._parts
-        ordered = SparseTensor(places.flip(0), values, (t.shape[1], t.shape[0])).coalesce()
+        ordered = SparseTensor(places.flip(0), values, (t.shape[1], t.shape[0], *t.shape[2:])).coalesce()
     else:
         ordered = t.coalesce()
     (outer, plain), values, _ = ordered._parts
@@ -142,7 +143,7 @@ def sparse_compressed_tensor(
     Args:
         compressed_indices: integers (rows + 1), or columns: where each begins in the values; the last is their number.
         plain_indices: integers (values): the column, or row, of each.
-        values: one for each place; gradients go through them.
+        values: one for each place, each a number or a tensor of the further dimensions; gradients go through them.
         size: by default the smallest that holds the places.
         requires_grad: makes the values a leaf.
 
@@ -153,14 +154,14 @@ def sparse_compressed_tensor(
         raise RuntimeError(f"sparse_compressed_tensor(): layout must be sparse_csr or sparse_csc, but got {layout}")
     compressed, plain, values = (tg.as_tensor(x) for x in (compressed_indices, plain_indices, values))
     values = values.to(device or values.device, dtype or values.dtype)
-    if compressed.dim() != 1 or plain.dim() != 1 or values.dim() != 1:
+    if compressed.dim() != 1 or plain.dim() != 1 or values.dim() < 1:
         raise NotImplementedError(
-            f"sparse_compressed_tensor(): batches and values with dimensions are not here: expected three vectors, got "
+            f"sparse_compressed_tensor(): batches are not here: expected two vectors and values, got "
             f"{list(compressed.shape)}, {list(plain.shape)} and {list(values.shape)}"
         )
     if size is None:
         other = int(plain.max()) + 1 if plain.numel() else 0
-        size = (compressed.numel() - 1, other)[:: 1 if layout is sparse_csr else -1]
+        size = (*(compressed.numel() - 1, other)[:: 1 if layout is sparse_csr else -1], *values.shape[1:])
     _check(compressed, plain, values, tuple(size), layout)
     made = CompressedTensor(compressed.detach(), plain.detach(), values, size, layout)
     return made.requires_grad_() if requires_grad else made
@@ -172,10 +173,15 @@ def _check(compressed, plain, values, size, layout):
         raise RuntimeError(
             f"{first} and {second} must be int32 or int64, both alike, but got {compressed.dtype} and {plain.dtype}"
         )
-    if len(size) != 2 or compressed.numel() != size[along] + 1 or plain.numel() != values.numel():
+    if (
+        len(size) < 2
+        or size[2:] != values.shape[1:]
+        or compressed.numel() != size[along] + 1
+        or plain.numel() != values.size(0)
+    ):
         raise RuntimeError(
             f"{first} must have one element more than size has along dimension {along}, and {second} one for each "
-            f"value, but got {compressed.numel()}, {plain.numel()} and {values.numel()} for the size {list(size)}"
+            f"value, but got {compressed.numel()}, {plain.numel()} and {list(values.shape)} for the size {list(size)}"
         )
     if compressed.is_meta:
         return

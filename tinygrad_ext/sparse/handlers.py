@@ -59,6 +59,16 @@ def _with_dense(a, dense):
     return found.reshape(*batch, rows) if vector else found.reshape(*batch, rows, dense.size(-1))
 
 
+def reduced(mat1, mat2, reduce):
+    """The mean, largest or smallest of the products of each row."""
+    if reduce not in ("mean", "amax", "amin"):
+        raise ValueError(f"mm(): reduce must be 'sum', 'mean', 'amax' or 'amin', but got {reduce!r}")
+    (rows, columns), values, _ = mat1._parts
+    products = values.unsqueeze(-1) * mat2.index_select(0, columns)
+    found = products.new_zeros((mat1.shape[0], mat2.shape[1]))
+    return found.scatter_reduce(0, rows.unsqueeze(-1).expand_as(products), products, reduce, include_self=False)
+
+
 def addmm(input, mat1, mat2, *, beta=1, alpha=1):
     """``beta * input + alpha * (mat1 @ mat2)``"""
     return input * beta + matmul(mat1, mat2) * alpha
