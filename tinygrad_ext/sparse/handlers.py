@@ -61,6 +61,7 @@ def _with_dense(a, dense):
 
 def reduced(mat1, mat2, reduce):
     """The mean, largest or smallest of the products of each row."""
+    reduce = {"max": "amax", "min": "amin"}.get(reduce, reduce)
     if reduce not in ("mean", "amax", "amin"):
         raise ValueError(f"mm(): reduce must be 'sum', 'mean', 'amax' or 'amin', but got {reduce!r}")
     (rows, columns), values, _ = mat1._parts
