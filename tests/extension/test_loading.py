@@ -273,6 +273,8 @@ def test_the_header_and_the_capsule_are_where_they_are_said_to_be():
 def test_what_a_package_registers_for_ops_of_a_refused_library_is_dropped(tmp_path, monkeypatch):
     monkeypatch.setattr(state, "refused_libraries", [])
     fake = lambda x: x
+    with pytest.raises(OSError, match=r"missing\.so"):  # that was no library of anybody's
+        tg.ops.load_library(tmp_path / "missing.so")
     with pytest.raises(RuntimeError, match="there is no op 'refused::twice'"):
         tg.library.register_fake("refused::twice", fake)
     library = tmp_path / "library.so"

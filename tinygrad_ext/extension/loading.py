@@ -59,7 +59,8 @@ def load(path, to, facts=None):
         try:
             check(path)
         except (OSError, ImportError):
-            state.refused_libraries.append(path)
+            if os.path.exists(path):
+                state.refused_libraries.append(path)
             raise
         own = to.child()
         try:

@@ -227,7 +227,7 @@ def _check_primitive(node):
     if row is None:
         raise GraphError(_at(node, "is no primitive"))
     wanted = row.args
-    if wanted[-1:] != ["..."] and len(wanted) != len(node.args):
+    if "..." not in wanted and len(wanted) != len(node.args):
         raise GraphError(_at(node, f"has {len(node.args)} arguments; it takes {len(wanted)}: {' '.join(wanted)}"))
     for i, (text, arg) in enumerate(zip(wanted, node.args)):
         if text == "..." or text == "Any":
