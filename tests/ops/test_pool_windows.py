@@ -20,8 +20,12 @@ def _result(library, values, dims, options):
 
 @st.composite
 def _cases(draw):
-    dims = draw(st.sampled_from((1, 2)))
-    sizes = draw(st.lists(st.sampled_from((1, 2, 3, 5, 8, 17, 300)), min_size=dims, max_size=dims))
+    dims = draw(st.sampled_from((1, 2, 3)))
+    sizes = draw(
+        st.lists(
+            st.sampled_from((1, 2, 3, 5, 8) if dims == 3 else (1, 2, 3, 5, 8, 17, 300)), min_size=dims, max_size=dims
+        )
+    )
     values = np.random.default_rng(draw(st.integers(0, 9))).integers(-3, 4, (2, *sizes[:-1], sizes[-1])).astype("f4")
     values[values == draw(st.integers(-3, 8))] = draw(st.sampled_from((np.nan, -np.inf, 0.5)))
 
@@ -38,3 +42,30 @@ def test_the_largest_and_its_place_are_pytorchs(case):
     assert (want is None) == (got is None)
     for w, g in zip(want or (), got or ()):
         np.testing.assert_array_equal(g, w)
+
+
+@st.composite
+def _drawn(draw):
+    dims, kernel = draw(st.sampled_from((2, 3))), draw(st.integers(1, 3))
+    sizes = draw(st.lists(st.integers(kernel + 1, 40 if dims == 2 else 9), min_size=dims, max_size=dims))
+    out = [draw(st.integers(1, n - kernel + (dims == 2))) for n in sizes]
+    random = np.random.default_rng(draw(st.integers(0, 9)))
+    values = random.integers(-3, 4, (2, 3, *sizes)).astype("f4")
+    values[values == draw(st.integers(-3, 8))] = draw(st.sampled_from((np.nan, -np.inf, 0.5)))
+    kind = draw(st.sampled_from(("float64", "float32", "float16", "bfloat16")))
+    return dims, kernel, out, values, random.random((2, 3, dims)), kind
+
+
+def _fractional(library, dims, kernel, out, values, samples, kind):
+    dtype = getattr(library, kind)
+    x, drawn = (library.from_numpy(a.copy()).to(dtype) for a in (values, samples))
+    pool = getattr(library.nn.functional, f"fractional_max_pool{dims}d")
+    values, places = pool(x, kernel, out, return_indices=True, _random_samples=drawn)
+    return values.double().numpy(), places.numpy()
+
+
+@settings(max_examples=200, deadline=None)
+@given(_drawn())
+def test_windows_at_drawn_places_are_pytorchs(case):
+    for got, want in zip(_fractional(tg, *case), _fractional(torch, *case)):
+        np.testing.assert_array_equal(got, want)

@@ -20,14 +20,16 @@
         return sum;                                                                                                      \
     }                                                                                                                    \
     static void mean_##name(const tgx_pool *p, const T *plane, T *out) {                                                 \
-        for (ptrdiff_t i = 0; i < p->rows; i++)                                                                          \
-            for (ptrdiff_t j = 0; j < p->cols; j++) {                                                                    \
-                SUM sum = 0;                                                                                             \
-                for (ptrdiff_t y = p->y_lo[i]; y < p->y_hi[i]; y++)                                                      \
-                    sum += row_##name(plane + y * p->width + p->x_lo[j], p->x_hi[j] - p->x_lo[j]);                       \
-                SUM count = (SUM)(p->divisor ? p->divisor : p->y_count[i] * p->x_count[j]);                              \
-                *out++ = count ? (T)(sum / count) : (T)0;                                                                \
-            }                                                                                                            \
+        for (ptrdiff_t h = 0; h < p->layers; h++)                                                                        \
+            for (ptrdiff_t i = 0; i < p->rows; i++)                                                                      \
+                for (ptrdiff_t j = 0; j < p->cols; j++) {                                                                \
+                    SUM sum = 0;                                                                                         \
+                    for (ptrdiff_t z = p->z_lo[h]; z < p->z_hi[h]; z++)                                                  \
+                        for (ptrdiff_t y = p->y_lo[i]; y < p->y_hi[i]; y++)                                              \
+                            sum += row_##name(plane + (z * p->height + y) * p->width + p->x_lo[j], p->x_hi[j] - p->x_lo[j]); \
+                    SUM count = (SUM)(p->divisor ? p->divisor : p->z_count[h] * p->y_count[i] * p->x_count[j]);          \
+                    *out++ = count ? (T)(sum / count) : (T)0;                                                            \
+                }                                                                                                        \
     }
 
 POOL(uint8_t, u8, int64_t)
@@ -53,7 +55,7 @@ extern const tgx_pool_table tgx_pools_base, tgx_pools_avx2, tgx_pools_avx512;
 
 void tgx_pool_max(const tgx_pool *p, int dtype, ptrdiff_t lo, ptrdiff_t hi, const void *src, void *out, int64_t *at) {
     enum { NEAR = 16384 };      /* bytes of the planes that are gone over together, once for each stretch of equal windows */
-    const ptrdiff_t n = p->height * p->width, m = p->rows * p->cols, size = tgx_itemsize[dtype];
+    const ptrdiff_t n = tgx_pool_volume(p), m = tgx_pool_windows(p), size = tgx_itemsize[dtype];
     const ptrdiff_t most = n * size < NEAR ? NEAR / (n * size) : 1;
     static const tgx_pool_table *chosen;
     if (!chosen) chosen = TGX_PICK(tgx_pools);
@@ -62,7 +64,7 @@ void tgx_pool_max(const tgx_pool *p, int dtype, ptrdiff_t lo, ptrdiff_t hi, cons
 }
 
 void tgx_pool_mean(const tgx_pool *p, int dtype, ptrdiff_t lo, ptrdiff_t hi, const void *src, void *out) {
-    const ptrdiff_t n = p->height * p->width, m = p->rows * p->cols;
+    const ptrdiff_t n = tgx_pool_volume(p), m = tgx_pool_windows(p);
 #define MEAN(T, name) \
     for (ptrdiff_t k = lo; k < hi; k++) mean_##name(p, (const T *)src + k * n, (T *)out + k * m)
     EACH(dtype, MEAN)
@@ -70,13 +72,17 @@ void tgx_pool_mean(const tgx_pool *p, int dtype, ptrdiff_t lo, ptrdiff_t hi, con
 
 #define FLOATING(T, name)                                                                                           \
     static void spread_##name(const tgx_pool *p, const T *src, T *out) {                                            \
-        memset(out, 0, p->height * p->width * sizeof(T));                                                           \
-        for (ptrdiff_t i = 0; i < p->rows; i++)                                                                     \
-            for (ptrdiff_t j = 0; j < p->cols; j++, src++) {                                                        \
-                T count = (T)(p->divisor ? p->divisor : p->y_count[i] * p->x_count[j]), share = *src / count;       \
-                for (ptrdiff_t y = p->y_lo[i]; y < p->y_hi[i]; y++)                                                 \
-                    for (ptrdiff_t x = p->x_lo[j]; x < p->x_hi[j]; x++) out[y * p->width + x] += share;             \
-            }                                                                                                       \
+        memset(out, 0, tgx_pool_volume(p) * sizeof(T));                                                             \
+        for (ptrdiff_t h = 0; h < p->layers; h++)                                                                   \
+            for (ptrdiff_t i = 0; i < p->rows; i++)                                                                 \
+                for (ptrdiff_t j = 0; j < p->cols; j++, src++) {                                                    \
+                    T count = (T)(p->divisor ? p->divisor : p->z_count[h] * p->y_count[i] * p->x_count[j]), share = *src / count; \
+                    for (ptrdiff_t z = p->z_lo[h]; z < p->z_hi[h]; z++)                                             \
+                        for (ptrdiff_t y = p->y_lo[i]; y < p->y_hi[i]; y++) {                                       \
+                            T *row = out + (z * p->height + y) * p->width;                                          \
+                            for (ptrdiff_t x = p->x_lo[j]; x < p->x_hi[j]; x++) row[x] += share;                    \
+                        }                                                                                           \
+                }                                                                                                   \
     }                                                                                                               \
     static int scatter_##name(ptrdiff_t n, ptrdiff_t m, const T *src, const int64_t *at, T *out) {                  \
         memset(out, 0, n * sizeof(T));                                                                              \
@@ -100,7 +106,7 @@ FLOATING(float, f32)
 FLOATING(double, f64)
 
 void tgx_pool_spread(const tgx_pool *p, int dtype, ptrdiff_t lo, ptrdiff_t hi, const void *src, void *out) {
-    const ptrdiff_t n = p->height * p->width, m = p->rows * p->cols;
+    const ptrdiff_t n = tgx_pool_volume(p), m = tgx_pool_windows(p);
     for (ptrdiff_t k = lo; k < hi; k++)
         if (dtype == TGX_F32) spread_f32(p, (const float *)src + k * m, (float *)out + k * n);
         else spread_f64(p, (const double *)src + k * m, (double *)out + k * n);

@@ -1,5 +1,5 @@
-/* Pooling of planes: largest or mean of each window. Windows are given by tables, one entry for each row and column
- * of the result, so that regular and adaptive windows are the same to the loops. */
+/* Pooling of planes and volumes: largest or mean of each window. Windows are given by tables, one entry for each layer, row and
+ * column of the result, so that regular, adaptive and drawn windows are the same to the loops. A plane is a volume of depth one. */
 #ifndef TGX_POOL_H
 #define TGX_POOL_H
 #include <stddef.h>
@@ -7,13 +7,17 @@
 #include "types.h"
 
 typedef struct {
-    ptrdiff_t height, width, rows, cols;
-    /* window (i, j) holds rows [y_lo[i], y_hi[i]) in steps of step_y, likewise columns; a mean divides by
-     * y_count[i] * x_count[j], or by divisor unless that is 0 */
-    const ptrdiff_t *y_lo, *y_hi, *y_count, *x_lo, *x_hi, *x_count;
-    ptrdiff_t step_y, step_x;
+    ptrdiff_t depth, height, width, layers, rows, cols;
+    /* window (h, i, j) holds rows [y_lo[i], y_hi[i]) in steps of step_y, likewise layers and columns; a mean divides by
+     * z_count[h] * y_count[i] * x_count[j], or by divisor unless that is 0 */
+    const ptrdiff_t *z_lo, *z_hi, *z_count, *y_lo, *y_hi, *y_count, *x_lo, *x_hi, *x_count;
+    ptrdiff_t step_z, step_y, step_x;
     int64_t divisor;
 } tgx_pool;
+
+/* Elements of a plane or volume, and of what it is pooled to. */
+static inline ptrdiff_t tgx_pool_volume(const tgx_pool *p) { return p->depth * p->height * p->width; }
+static inline ptrdiff_t tgx_pool_windows(const tgx_pool *p) { return p->layers * p->rows * p->cols; }
 
 /* The largest of each window of some planes, by dtype; compiled for several instruction sets. */
 typedef struct {

@@ -3,49 +3,69 @@
 #include "pool.h"
 #include "types.h"
 
-#define BLOCK 256
+enum { BLOCK = 256, FEW = 16 }; /* windows that are taken together, and what is few of them */
 
-/* Windows of equal size at equal distances stand side by side: the loop over them is the inner one. `from` points at the
- * first element of the first window; pick is counted from each window's own first element. */
+/* Windows of equal size stand side by side: the loop over them is the inner one. At equal distances, `stride`, `from` points at the
+ * first element of the first window; else stride is 0, and `lo` says where in its row each begins. pick is counted from each
+ * window's own first element. */
 #define ROUND(S)                                                   \
     _Pragma("omp simd") for (ptrdiff_t j = 0; j < n; j++) {        \
-        value = row[j * (S)];                                      \
+        value = row[S];                                            \
         better = (value > best[j]) | (value != value);             \
         best[j] = better ? value : best[j];                        \
         pick[j] = better ? off : pick[j];                          \
     }
 
+/* Where the windows from `first` on end that are taken together: as many as are equally far apart, or all of one width where
+ * those would be few. */
+static ptrdiff_t stretch(const tgx_pool *p, ptrdiff_t first, ptrdiff_t wide, ptrdiff_t *stride) {
+    const ptrdiff_t most = p->cols - first < BLOCK ? p->cols : first + BLOCK;
+    ptrdiff_t end = first + 1, far;
+    *stride = end < p->cols ? p->x_lo[end] - p->x_lo[first] : 1;
+    while (end < most && p->x_lo[end] - p->x_lo[end - 1] == *stride && p->x_hi[end] - p->x_lo[end] == wide) end++;
+    for (far = end; far < most && p->x_hi[far] - p->x_lo[far] == wide;) far++;
+    if (*stride && (end - first >= FEW || far == end)) return end;
+    *stride = 0;
+    return far;
+}
+
 #define POOL_MAX(T, P, name, LOWEST)                                                                                    \
-    static void windows_##name(const T *from, ptrdiff_t where, ptrdiff_t stride, ptrdiff_t n, ptrdiff_t ny,              \
-                               ptrdiff_t dy, ptrdiff_t nx, ptrdiff_t dx, T *out, int64_t *at) {                          \
+    static void windows_##name(const T *from, ptrdiff_t where, ptrdiff_t stride, const ptrdiff_t *lo, ptrdiff_t n,       \
+                               ptrdiff_t nz, ptrdiff_t dz, ptrdiff_t ny, ptrdiff_t dy, ptrdiff_t nx, ptrdiff_t dx, T *out, \
+                               int64_t *at) {                                                                            \
         T best[BLOCK], value;                                                                                            \
         P pick[BLOCK];                                                                                                   \
         int better;                                                                                                      \
         for (ptrdiff_t j = 0; j < n; j++) best[j] = LOWEST, pick[j] = 0;                                                 \
-        for (ptrdiff_t y = 0; y < ny; y++)                                                                               \
-            for (ptrdiff_t x = 0; x < nx; x++) {                                                                         \
-                const P off = (P)(y * dy + x * dx);                                                                      \
-                const T *row = from + off;                                                                               \
-                if (stride == 1) ROUND(1)                                                                                \
-                else if (stride == 2) ROUND(2)                                                                           \
-                else ROUND(stride)                                                                                       \
-            }                                                                                                            \
-        for (ptrdiff_t j = 0; j < n; j++) out[j] = best[j], at[j] = where + j * stride + pick[j];                        \
+        for (ptrdiff_t z = 0; z < nz; z++)                                                                               \
+            for (ptrdiff_t y = 0; y < ny; y++)                                                                           \
+                for (ptrdiff_t x = 0; x < nx; x++) {                                                                     \
+                    const P off = (P)(z * dz + y * dy + x * dx);                                                         \
+                    const T *row = from + off;                                                                           \
+                    if (stride == 0) ROUND(lo[j])                                                                        \
+                    else if (stride == 1) ROUND(j)                                                                       \
+                    else if (stride == 2) ROUND(2 * j)                                                                   \
+                    else ROUND(stride * j)                                                                               \
+                }                                                                                                        \
+        for (ptrdiff_t j = 0; j < n; j++) out[j] = best[j], at[j] = where + (stride ? stride * j : lo[j]) + pick[j];     \
     }                                                                                                                    \
     static void max_##name(const tgx_pool *p, ptrdiff_t planes, const void *src, void *dst, int64_t *at) {               \
-        const ptrdiff_t size = p->height * p->width, count = p->rows * p->cols;                                          \
+        const ptrdiff_t size = tgx_pool_volume(p), count = tgx_pool_windows(p);                                          \
+        const ptrdiff_t dy = p->step_y * p->width, dz = p->step_z * p->height * p->width;                                \
         for (ptrdiff_t first = 0, end; first < p->cols; first = end) {                                                   \
+            ptrdiff_t stride;                                                                                            \
             const ptrdiff_t wide = p->x_hi[first] - p->x_lo[first], nx = (wide + p->step_x - 1) / p->step_x;             \
-            const ptrdiff_t stride = first + 1 < p->cols ? p->x_lo[first + 1] - p->x_lo[first] : 1;                      \
-            for (end = first + 1; end < p->cols && end < first + BLOCK; end++)                                           \
-                if (p->x_lo[end] - p->x_lo[end - 1] != stride || p->x_hi[end] - p->x_lo[end] != wide) break;             \
+            end = stretch(p, first, wide, &stride);                                                                      \
             for (ptrdiff_t k = 0; k < planes; k++)                                                                       \
-                for (ptrdiff_t i = 0; i < p->rows; i++) {                                                                \
-                    const ptrdiff_t ny = (p->y_hi[i] - p->y_lo[i] + p->step_y - 1) / p->step_y;                          \
-                    const ptrdiff_t where = p->y_lo[i] * p->width + p->x_lo[first], to = k * count + i * p->cols + first;\
-                    windows_##name((const T *)src + k * size + where, where, stride, end - first, ny, p->step_y * p->width, nx,\
-                                   p->step_x, (T *)dst + to, at + to);                                                   \
-                }                                                                                                        \
+                for (ptrdiff_t h = 0; h < p->layers; h++)                                                                \
+                    for (ptrdiff_t i = 0; i < p->rows; i++) {                                                            \
+                        const ptrdiff_t nz = (p->z_hi[h] - p->z_lo[h] + p->step_z - 1) / p->step_z;                      \
+                        const ptrdiff_t ny = (p->y_hi[i] - p->y_lo[i] + p->step_y - 1) / p->step_y;                      \
+                        const ptrdiff_t where = (p->z_lo[h] * p->height + p->y_lo[i]) * p->width + (stride ? p->x_lo[first] : 0); \
+                        const ptrdiff_t to = k * count + (h * p->rows + i) * p->cols + first;                            \
+                        windows_##name((const T *)src + k * size + where, where, stride, p->x_lo + first, end - first, nz, dz, ny, \
+                                       dy, nx, p->step_x, (T *)dst + to, at + to);                                       \
+                    }                                                                                                    \
         }                                                                                                                \
     }
 
@@ -59,7 +79,7 @@ POOL_MAX(float, int64_t, f32_huge, -__builtin_inff()) /* planes whose places do 
 POOL_MAX(double, int64_t, f64, -__builtin_inf())
 
 static void ISA(max_f32)(const tgx_pool *p, ptrdiff_t planes, const void *src, void *out, int64_t *at) {
-    if (p->height * p->width > INT32_MAX) max_f32_huge(p, planes, src, out, at);
+    if (tgx_pool_volume(p) > INT32_MAX) max_f32_huge(p, planes, src, out, at);
     else max_f32(p, planes, src, out, at);
 }
 

@@ -1,6 +1,6 @@
-/* Kernels of pooling in one and two dimensions, with regular and adaptive windows, and their derivatives.
+/* Kernels of pooling in one to three dimensions, with regular and adaptive windows, and their derivatives.
  *
- * The windows go into tables (pool.h), so one loop serves them all. Planes are dealt out to the threads. */
+ * The windows go into tables (pool.h), so one loop serves them all. Planes, or volumes, are dealt out to the threads. */
 #include "pool.h"
 #include "pooling.h"
 
@@ -29,17 +29,21 @@ static void fill_table(const tgx_window *w, int d, int adaptive, int count_pad, 
     }
 }
 
-static int64_t table_bytes(const tgx_window *w) { return 3 * (w->out[0] + w->out[1]) * (int64_t)sizeof(ptrdiff_t); }
+static int64_t table_bytes(const tgx_window *w) { return 3 * (w->out[0] + w->out[1] + w->out[2]) * (int64_t)sizeof(ptrdiff_t); }
 
 static void fill_tables(tgx_call *c, tgx_pool *p, const tgx_window *w, int adaptive, int count_pad, int64_t divisor) {
     ptrdiff_t *room = c->scratch;
-    p->height = w->size[0], p->width = w->size[1], p->rows = w->out[0], p->cols = w->out[1];
-    p->step_y = w->dilation[0], p->step_x = w->dilation[1], p->divisor = divisor;
-    p->y_lo = room, p->y_hi = room + w->out[0], p->y_count = room + 2 * w->out[0];
+    p->depth = w->size[0], p->height = w->size[1], p->width = w->size[2], p->divisor = divisor;
+    p->layers = w->out[0], p->rows = w->out[1], p->cols = w->out[2];
+    p->step_z = w->dilation[0], p->step_y = w->dilation[1], p->step_x = w->dilation[2];
+    p->z_lo = room, p->z_hi = room + w->out[0], p->z_count = room + 2 * w->out[0];
     fill_table(w, 0, adaptive, count_pad, room);
     room += 3 * w->out[0];
-    p->x_lo = room, p->x_hi = room + w->out[1], p->x_count = room + 2 * w->out[1];
+    p->y_lo = room, p->y_hi = room + w->out[1], p->y_count = room + 2 * w->out[1];
     fill_table(w, 1, adaptive, count_pad, room);
+    room += 3 * w->out[1];
+    p->x_lo = room, p->x_hi = room + w->out[2], p->x_count = room + 2 * w->out[2];
+    fill_table(w, 2, adaptive, count_pad, room);
 }
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */
@@ -91,7 +95,7 @@ static int expect_dtype(tgx_call *c, const tgx_tensor *x, const char *op, int fl
 static int images(tgx_call *c, int k, const tgx_window *w, int dtype) {
     const tgx_tensor *x = tgx_in(c, 0);
     tgx_output *o = tgx_fresh(c, k, x->rank, dtype);
-    for (int i = 0; i < x->rank; i++) o->dims[i] = i < x->rank - w->dims ? x->sizes[i] : w->out[2 - x->rank + i];
+    for (int i = 0; i < x->rank; i++) o->dims[i] = i < x->rank - w->dims ? x->sizes[i] : w->out[3 - x->rank + i];
     return 0;
 }
 
@@ -111,14 +115,14 @@ static int pooled_run(tgx_call *c, const tgx_window *w, enum what what, int adap
     if (tgx_out(c, 0)->count == 0) return 0;
     fill_tables(c, &j.p, w, adaptive, count_pad, divisor);
     if (what == MAX) j.at = (int64_t *)tgx_out(c, 1)->data;
-    return run(c, &j, what, count_planes(x->sizes, x->rank, w->dims), w->size[0] * w->size[1]);
+    return run(c, &j, what, count_planes(x->sizes, x->rank, w->dims), w->size[0] * w->size[1] * w->size[2]);
 }
 
 /* ---- regular windows --------------------------------------------------------------------------------------------- */
 
 /* (self, kernel_size, stride, padding, dilation, ceil_mode) */
 static int read_max(tgx_call *c, tgx_window *w, int dims) {
-    const char *op = dims == 1 ? "max_pool1d" : "max_pool2d";
+    const char *op = dims == 1 ? "max_pool1d" : dims == 2 ? "max_pool2d" : "max_pool3d";
     const tgx_tensor *x = tgx_in(c, 0);
     if (tgx_window_read(c, w, dims, op, 1) || tgx_window_dilation(c, w, 4) || tgx_window_input(c, w, x) || tgx_window_check(c, w)
         || expect_dtype(c, x, op, 0)) return TGX_FAILED;
@@ -135,14 +139,17 @@ static int max_run(tgx_call *c, int dims) {
 }
 static int max1_shape(tgx_call *c) { return max_shape(c, 1); }
 static int max2_shape(tgx_call *c) { return max_shape(c, 2); }
+static int max3_shape(tgx_call *c) { return max_shape(c, 3); }
 static int max1_run(tgx_call *c) { return max_run(c, 1); }
 static int max2_run(tgx_call *c) { return max_run(c, 2); }
+static int max3_run(tgx_call *c) { return max_run(c, 3); }
 TGX_KERNEL(max_pool1d, max1_shape, max1_run, 0)
 TGX_KERNEL(max_pool2d, max2_shape, max2_run, 0)
+TGX_KERNEL(max_pool3d, max3_shape, max3_run, 0)
 
-/* (self, kernel_size, stride, padding, ceil_mode, count_include_pad), and divisor_override for images */
+/* (self, kernel_size, stride, padding, ceil_mode, count_include_pad), and divisor_override for images and volumes */
 static int read_mean(tgx_call *c, tgx_window *w, int dims) {
-    const char *op = dims == 1 ? "avg_pool1d" : "avg_pool2d";
+    const char *op = dims == 1 ? "avg_pool1d" : dims == 2 ? "avg_pool2d" : "avg_pool3d";
     const tgx_tensor *x = tgx_in(c, 0);
     if (tgx_window_read(c, w, dims, op, 1) || tgx_window_input(c, w, x) || tgx_window_check(c, w) || expect_dtype(c, x, op, 0))
         return TGX_FAILED;
@@ -157,28 +164,33 @@ static int64_t divisor(const tgx_call *c, int arg) { return tgx_given(c, arg) ? 
 
 static int mean_shape(tgx_call *c, int dims) {
     tgx_window w;
-    return read_mean(c, &w, dims) || (dims == 2 && check_divisor(c, 6)) ? TGX_FAILED : pooled_shape(c, &w, 0);
+    return read_mean(c, &w, dims) || (dims > 1 && check_divisor(c, 6)) ? TGX_FAILED : pooled_shape(c, &w, 0);
 }
 static int mean_run(tgx_call *c, int dims) {
     tgx_window w;
-    return read_mean(c, &w, dims) ? TGX_FAILED : pooled_run(c, &w, MEAN, 0, (int)tgx_int(c, 5), dims == 2 ? divisor(c, 6) : 0);
+    return read_mean(c, &w, dims) ? TGX_FAILED : pooled_run(c, &w, MEAN, 0, (int)tgx_int(c, 5), dims > 1 ? divisor(c, 6) : 0);
 }
 static int mean1_shape(tgx_call *c) { return mean_shape(c, 1); }
 static int mean2_shape(tgx_call *c) { return mean_shape(c, 2); }
+static int mean3_shape(tgx_call *c) { return mean_shape(c, 3); }
 static int mean1_run(tgx_call *c) { return mean_run(c, 1); }
 static int mean2_run(tgx_call *c) { return mean_run(c, 2); }
+static int mean3_run(tgx_call *c) { return mean_run(c, 3); }
 TGX_KERNEL(avg_pool1d, mean1_shape, mean1_run, 0)
 TGX_KERNEL(avg_pool2d, mean2_shape, mean2_run, 0)
+TGX_KERNEL(avg_pool3d, mean3_shape, mean3_run, 0)
 
 /* ---- gradient of a mean: each window's share to its elements ----------------------------------------------------- */
+
+/* Dimensions of a plane, in an argument of a derivative. */
+static int dims_of(const tgx_call *c, int arg) { return tgx_int(c, arg) == 1 ? 1 : tgx_int(c, arg) == 3 ? 3 : 2; }
 
 /* Planes of an input of which only the shape is known. */
 static int read_sizes(tgx_call *c, tgx_window *w) {
     const tgx_value *v = &c->args[1];
     if (v->n < w->dims)
         return tgx_fail(c, TGX_RUNTIME_ERROR, "input_size must have at least %d dimensions, got %d", w->dims, v->n);
-    w->size[0] = w->dims == 2 ? v->ints[v->n - 2] : 1;
-    w->size[1] = v->ints[v->n - 1];
+    for (int i = 0; i < 3; i++) w->size[i] = i < 3 - w->dims ? 1 : v->ints[v->n - 3 + i];
     return 0;
 }
 
@@ -190,8 +202,9 @@ static int spread_shape(tgx_call *c, const tgx_window *w) {
         if (v->ints[i] < 0)
             return tgx_fail(c, TGX_RUNTIME_ERROR, "negative dimension %lld in the shape %s", (long long)v->ints[i], tgx_sizes_text(v->ints, v->n));
     o->sizes = v->ints;
-    if (v->n != g->rank || count_planes(v->ints, v->n, w->dims) != count_planes(g->sizes, g->rank, w->dims)
-        || g->sizes[g->rank - 1] != w->out[1] || (w->dims == 2 && g->sizes[g->rank - 2] != w->out[0]))
+    int fits = v->n == g->rank && count_planes(v->ints, v->n, w->dims) == count_planes(g->sizes, g->rank, w->dims);
+    for (int i = 3 - w->dims; fits && i < 3; i++) fits = g->sizes[g->rank - 3 + i] == w->out[i];
+    if (!fits)
         return tgx_fail(c, TGX_RUNTIME_ERROR, "gradient of shape %s does not fit the pooling of an input of shape %s", tgx_shape_text(g),
                         tgx_sizes_text(v->ints, v->n));
     if (expect_dtype(c, g, "avg_pool_backward", 1)) return TGX_FAILED;
@@ -209,13 +222,13 @@ static int spread_run(tgx_call *c, const tgx_window *w, int adaptive, int count_
         return 0;
     }
     fill_tables(c, &j.p, w, adaptive, count_pad, by);
-    return run(c, &j, SPREAD, count_planes(out->sizes, out->rank, w->dims), w->size[0] * w->size[1]);
+    return run(c, &j, SPREAD, count_planes(out->sizes, out->rank, w->dims), w->size[0] * w->size[1] * w->size[2]);
 }
 
 /* (grad, input_size, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor, dims) */
 static int read_mean_backward(tgx_call *c, tgx_window *w) {
     const tgx_tensor *g = tgx_in(c, 0);
-    int dims = tgx_int(c, 8) == 1 ? 1 : 2;
+    int dims = dims_of(c, 8);
     if (g->rank <= dims)
         return tgx_fail(c, TGX_RUNTIME_ERROR, "gradient of shape %s has too few dimensions", tgx_shape_text(g));
     if (tgx_window_read(c, w, dims, "avg_pool_backward", 2) || read_sizes(c, w) || tgx_window_check(c, w)) return TGX_FAILED;
@@ -260,12 +273,11 @@ TGX_KERNEL(adaptive_max_pool2d, adaptive_max_pool2d_shape, adaptive_max_pool2d_r
 /* (grad, input_size, dims) */
 static int read_adaptive_backward(tgx_call *c, tgx_window *w) {
     const tgx_tensor *g = tgx_in(c, 0);
-    *w = (tgx_window){.dims = tgx_int(c, 2) == 1 ? 1 : 2, .dilation = {1, 1}};
+    *w = (tgx_window){.dims = dims_of(c, 2), .dilation = {1, 1, 1}};
     if (read_sizes(c, w)) return TGX_FAILED;
     if (g->rank < w->dims)
         return tgx_fail(c, TGX_RUNTIME_ERROR, "gradient of shape %s has too few dimensions", tgx_shape_text(g));
-    w->out[0] = w->dims == 2 ? g->sizes[g->rank - 2] : 1;
-    w->out[1] = g->sizes[g->rank - 1];
+    for (int i = 0; i < 3; i++) w->out[i] = i < 3 - w->dims ? 1 : g->sizes[g->rank - 3 + i];
     return 0;
 }
 
@@ -311,13 +323,13 @@ static int places_run(tgx_call *c, int dims, int scatter) {
 
 /* (grad, indices, input_size, dims) and (self, indices, dims) */
 static int max_backward_shape(tgx_call *c) {
-    return places_shape(c, c->args[2].ints, c->args[2].n, tgx_int(c, 3) == 1 ? 1 : 2, 1);
+    return places_shape(c, c->args[2].ints, c->args[2].n, dims_of(c, 3), 1);
 }
-static int max_backward_run(tgx_call *c) { return places_run(c, tgx_int(c, 3) == 1 ? 1 : 2, 1); }
+static int max_backward_run(tgx_call *c) { return places_run(c, dims_of(c, 3), 1); }
 static int max_gather_shape(tgx_call *c) {
     const tgx_tensor *at = tgx_in(c, 1);
-    return places_shape(c, at->sizes, at->rank, tgx_int(c, 2) == 1 ? 1 : 2, 0);
+    return places_shape(c, at->sizes, at->rank, dims_of(c, 2), 0);
 }
-static int max_gather_run(tgx_call *c) { return places_run(c, tgx_int(c, 2) == 1 ? 1 : 2, 0); }
+static int max_gather_run(tgx_call *c) { return places_run(c, dims_of(c, 2), 0); }
 TGX_KERNEL(max_pool_backward, max_backward_shape, max_backward_run, 0)
 TGX_KERNEL(max_pool_gather, max_gather_shape, max_gather_run, 0)

@@ -66,6 +66,7 @@ def _adaptive1d(make):
 def _private_avg(make):
     yield Sample(make(2, 3, 2, 3), (2, 3, 4, 6), 2, None, 0, False, True, None, 2)
     yield Sample(make(2, 4), (2, 7), 3, 2, 1, True, False, None, 1)
+    yield Sample(make(1, 2, 2, 2, 1), (1, 2, 3, 4, 2), 2, None, (1, 0, 0), False, True, 3, 3)
 
 
 def _private_adaptive(make):
@@ -76,11 +77,13 @@ def _private_adaptive(make):
 def _private_places(make):
     yield Sample(make(2, 3), make.ints(0, 7, (2, 3)), (2, 7), 1)
     yield Sample(make(1, 2, 2, 2), make.ints(0, 12, (1, 2, 2, 2)), (1, 2, 3, 4), 2)
+    yield Sample(make(2, 1, 2, 2), make.ints(0, 12, (2, 1, 2, 2)), (2, 2, 3, 2), 3)
 
 
 def _private_gather(make):
     yield Sample(make(2, 7), make.ints(0, 7, (2, 3)), 1)
     yield Sample(make(1, 2, 3, 4), make.ints(0, 12, (1, 2, 2, 2)), 2)
+    yield Sample(make(2, 2, 3, 2), make.ints(0, 12, (2, 1, 2, 2)), 3)
 
 
 # ---- derivatives ---------------------------------------------------------------------------------------------------
@@ -103,7 +106,7 @@ def _avg_rule_1d(grad, self_shape, kernel_size, stride, padding, ceil_mode, coun
 def _avg_twice(grad, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, dims):
     if dims == 1:
         return functions["avg_pool1d"](grad, kernel_size, stride, padding, ceil_mode, count_include_pad)
-    return functions["nn.functional.avg_pool2d"](
+    return functions[f"nn.functional.avg_pool{dims}d"](
         grad, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
     )
 

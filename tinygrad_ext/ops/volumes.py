@@ -1,10 +1,10 @@
-"""Pooling of volumes, power-mean pooling, and max pooling undone: written with the pooling of images."""
+"""Pooling of volumes, power-mean pooling, max pooling undone, and pooling at places that are drawn."""
 
 import math
 
 import tinygrad_ext as tg
 from tinygrad_ext.core.call.op_tables import functions
-from tinygrad_ext.ops.fused import fused
+from tinygrad_ext.ops import batching_layers, forward
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
 
@@ -17,44 +17,8 @@ def _each(value, dims, name, argument):
     return values
 
 
-def _stacked(name, self):
-    """Volumes as (count, D, H, W)."""
-    if self.dim() not in (4, 5):
-        raise RuntimeError(f"{name}(): Expected 4D or 5D tensor, but got: {list(self.shape)}; use (N, C, D, H, W)")
-    return self.reshape(-1, *self.shape[-3:]) if self.dim() == 5 else self
-
-
-def _check_sizes(name, self):
-    """Only the batch may be empty."""
-    sizes = self.shape[-4:]
-    if 0 in tuple(sizes):
-        raise RuntimeError(
-            f"{name}(): Expected input's non-batch dimensions to have positive length, but input has a shape of "
-            f"{list(self.shape)}"
-        )
-
-
-def _shaped(self, y, depth, height, width):
-    return y.reshape(*self.shape[:-3], depth, height, width)
-
-
-def _largest(self, kernel_size, stride, padding, dilation, ceil_mode):
-    pool = functions["nn.functional.max_pool2d_with_indices"]
-    name = "max_pool3d"
-    x, kernel = _stacked(name, self), _each(kernel_size, 3, name, "kernel_size")
-    _check_sizes(name, self)
-    stride = kernel if stride is None or stride in ((), []) else _each(stride, 3, name, "stride")
-    padding, dilation = _each(padding, 3, name, "padding"), _each(dilation, 3, name, "dilation")
-    count, layers, *plane = x.shape
-    values, places = pool(x, kernel[1:], stride[1:], padding[1:], dilation[1:], ceil_mode)
-    height, width = values.shape[-2:]
-    rows = values.reshape(count, 1, layers, height * width)
-    values, chosen = pool(rows, (kernel[0], 1), (stride[0], 1), (padding[0], 0), (dilation[0], 1), ceil_mode)
-    depth, area = values.shape[2], height * width
-    chosen = chosen.reshape(count, depth * area)
-    within = places.reshape(count, layers * area).gather(1, chosen)
-    places = (chosen // max(area, 1)) * (plane[0] * plane[1]) + within
-    return _shaped(self, values, depth, height, width), _shaped(self, places, depth, height, width)
+def _largest(*args):
+    return functions["nn.functional.max_pool3d_with_indices"](*args)
 
 
 def _maybe_indices(self, kernel_size, stride, padding, dilation, ceil_mode, return_indices):
@@ -62,25 +26,14 @@ def _maybe_indices(self, kernel_size, stride, padding, dilation, ceil_mode, retu
     return (values, places) if return_indices else values
 
 
-def _mean(self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
-    pool = functions["nn.functional.avg_pool2d"]
-    name = "avg_pool3d"
-    x, kernel = _stacked(name, self), _each(kernel_size, 3, name, "kernel_size")
-    stride = kernel if stride is None or stride in ((), []) else _each(stride, 3, name, "stride")
-    _check_sizes(name, self)
-    padding = _each(padding, 3, name, "padding")
-    if divisor_override == 0:
-        raise RuntimeError("divisor must be not zero: avg_pool3d got divisor_override=0")
-    if x.dtype == tg.int64:  # means of integers are cut; an error of rounding must not cut one off an exact mean
-        y = _mean(self.double(), kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
-        return (y + y.sign() * 1e-9).to(tg.int64)
-    one = None if divisor_override is None else 1
-    planes = pool(x, kernel[1:], stride[1:], padding[1:], ceil_mode, count_include_pad, one)
-    height, width = planes.shape[-2:]
-    rows = planes.reshape(x.shape[0], 1, x.shape[1], height * width)
-    y = pool(rows, (kernel[0], 1), (stride[0], 1), (padding[0], 0), ceil_mode, count_include_pad, one)
-    y = _shaped(self, y, y.shape[2], height, width)
-    return y if one is None else y / divisor_override
+def _average(*args, **kwargs):
+    return functions["nn.functional.avg_pool3d"](*args, **kwargs)
+
+
+def _mean_rule(grad, self_shape, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
+    return grad._avg_pool_backward(
+        self_shape, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, 3
+    )
 
 
 _WINDOW = "int[3] kernel_size, int[3]? stride=None, int[3] padding=0, int[3] dilation=1, bool ceil_mode=False"
@@ -95,26 +48,32 @@ def _max_samples(make):
 
 op(
     f"aten::max_pool3d_with_indices(Tensor self, {_WINDOW}) -> (Tensor values, Tensor indices)",
-    compose=_largest,
-    types="float",
+    batch=batching_layers.pool("max_pool3d_with_indices", 3),
+    kernel="max_pool3d",
+    types="int float",
     variants="function",
     where="nn.functional",
     samples=_max_samples,
-    doc="Largest element of each window of a volume (N, C, D, H, W) or (C, D, H, W), and its place: the "
-    "number of an element "
-    "in its volume.",
+    grad={"self": lambda grad_values, indices, self_shape: grad_values._max_pool_backward(indices, self_shape, 3)},
+    jvp=forward.pooled(3),
+    doc="Largest element of each window of a volume (N, C, D, H, W) or (C, D, H, W), and its place: the number of an "
+    "element in its volume. Padding never wins; NaN does.",
 )
 
 op(
     f"aten::max_pool3d.return_indices(Tensor self, {_WINDOW}, bool return_indices=False) -> Tensor",
     compose=_maybe_indices,
-    types="float",
+    types="int float",
     variants="function",
     where="nn.functional",
     samples=_max_samples,
     errors=[
-        (lambda: _maybe_indices(zeros(2), 2, None, 0, 1, False, False), RuntimeError, "Expected 4D or 5D tensor"),
-        (lambda: _maybe_indices(zeros(0, 1, 2, 2), 1, None, 0, 1, 0, 0), RuntimeError, "to have positive length"),
+        (lambda: _maybe_indices(zeros(2), 2, None, 0, 1, False, False), RuntimeError, "non-empty 4D or 5D"),
+        (
+            lambda: _maybe_indices(zeros(0, 1, 2, 2), 1, None, 0, 1, False, False),
+            RuntimeError,
+            "to have positive length",
+        ),
     ],
     doc="Largest element of each window of a volume; with return_indices also its place.",
 )
@@ -122,7 +81,7 @@ op(
 op(
     f"aten::max_pool3d(Tensor self, {_WINDOW}) -> Tensor",
     compose=lambda *args: _largest(*args)[0],
-    types="float",
+    types="int float",
     variants="function",
     samples=_max_samples,
     doc="Largest element of each window of a volume.",
@@ -131,10 +90,13 @@ op(
 op(
     "aten::avg_pool3d(Tensor self, int[3] kernel_size, int[3]? stride=None, int[3] padding=0, bool ceil_mode=False, "
     "bool count_include_pad=True, int? divisor_override=None) -> Tensor",
-    compose=_mean,
-    types="float",
+    batch=batching_layers.pool("avg_pool3d", 3),
+    kernel="avg_pool3d",
+    types="int float",
     variants="function out",
     where="nn.functional",
+    grad={"self": _mean_rule},
+    jvp="linear",
     samples=lambda make: [
         Sample(make(1, 2, 4, 4, 5), 2),
         Sample(make(2, 5, 4, 3), (3, 2, 2), 2, 1, count_include_pad=False),
@@ -142,8 +104,9 @@ op(
         Sample(make(1, 1, 3, 3, 4), 2, 1, 1, divisor_override=3),
     ],
     errors=[
-        (lambda: _mean(zeros(2), 2, None, 0, False, True, None), RuntimeError, "Expected 4D or 5D tensor"),
-        (lambda: _mean(zeros(0, 1, 2, 2), 1, None, 0, False, True, None), RuntimeError, "to have positive length"),
+        (lambda: _average(zeros(2), 2), RuntimeError, "non-empty 4D or 5D"),
+        (lambda: _average(zeros(0, 1, 2, 2), 1), RuntimeError, "to have positive length"),
+        (lambda: _average(zeros(1, 2, 2, 2), 1, divisor_override=0), RuntimeError, "divisor must be not zero"),
     ],
     doc="Mean of each window of a volume (N, C, D, H, W) or (C, D, H, W).",
 )
@@ -267,17 +230,6 @@ for _dims in (1, 2, 3):
 # ---- windows of random places --------------------------------------------------------------------------------------
 
 
-def _starts(samples, size, out, kernel):
-    """Where the windows begin along one dimension (Graham 2014): steps of alpha, shifted by a random number."""
-    i = tg.arange(out, device=samples.device, dtype=samples.dtype)
-    if out == 1:
-        return tg.full((*samples.shape, 1), size - kernel, device=samples.device)
-    alpha = (size - kernel) / (out - 1)
-    shift = samples.unsqueeze(-1)
-    starts = ((i + shift) * alpha).to(tg.int64) - (shift * alpha).to(tg.int64)
-    return fused.where(i == out - 1, size - kernel, starts)
-
-
 def _fractional(dims):
     name = f"fractional_max_pool{dims}d"
 
@@ -291,6 +243,10 @@ def _fractional(dims):
         out = _each(output_size, dims, name, "output_size")
         if input.dim() not in (dims + 1, dims + 2):
             raise RuntimeError(f"{name}: Expected {dims + 1}D or {dims + 2}D tensor, but got: {list(input.shape)}")
+        if 0 in tuple(input.shape[-dims - 1 :]):
+            raise RuntimeError(
+                f"{name}(): Expected input to have non-zero size for non-batch dimensions, but got {list(input.shape)}"
+            )
         x = input if input.dim() == dims + 2 else input.unsqueeze(0)
         n, channels, *size = x.shape
         for length, k, o in zip(size, kernel, out):
@@ -306,25 +262,41 @@ def _fractional(dims):
                 f"{name}: Expect _random_samples of at least {n} batches, {channels} channels and {dims} numbers each; "
                 f"got {list(drawn)}"
             )
-        _random_samples = _random_samples[:n]
-        at = tg.zeros(n, channels, *[1] * (2 * dims), dtype=tg.int64, device=x.device)
-        for d in range(dims):
-            # of the samples the last dimension comes first, as in PyTorch
-            begin = _starts(_random_samples[..., dims - 1 - d if dims == 2 else d], size[d], out[d], kernel[d])
-            place = begin.reshape(n, channels, *[out[d] if i == d else 1 for i in range(dims)], *[1] * dims)
-            window = tg.arange(kernel[d], device=x.device).reshape([kernel[d] if i == d else 1 for i in range(dims)])
-            at = at * size[d] + place + window
-        area = math.prod(kernel)
-        at = at.reshape(n, channels, math.prod(out), area)
-        windows = x.reshape(n, channels, -1).gather(2, at.reshape(n, channels, -1)).reshape(at.shape)
-        values, which = windows.max(-1)
-        places = at.gather(-1, which.unsqueeze(-1)).squeeze(-1)
-        values, places = [t.reshape(n, channels, *out) for t in (values, places)]
+        values, places = x._fractional_max_pool(_random_samples[:n], kernel, out, x.dtype)
         if input.dim() == dims + 1:
             values, places = values.squeeze(0), places.squeeze(0)
         return (values, places) if return_indices else values
 
     return run
+
+
+def _drawn_windows(make):
+    for d in (2, 3):
+        yield Sample(
+            make.distinct(2, 1, *[5] * d), make(2, 1, d, low=0, high=0.99).detach(), [2] * d, [3] * d, tg.float32
+        )
+
+
+op(
+    "aten::_fractional_max_pool(Tensor self, Tensor samples, int[] kernel_size, int[] output_size, ScalarType dtype) "
+    "-> (Tensor values, Tensor indices)",
+    kernel="fractional_max_pool",
+    batch="leading",
+    types="float",
+    variants="method",
+    samples=_drawn_windows,
+    grad={
+        "self": lambda grad_values, indices, self_shape, kernel_size: grad_values._max_pool_backward(
+            indices, self_shape, len(kernel_size)
+        )
+    },
+    jvp=lambda self_tangent, indices, kernel_size: (
+        self_tangent._max_pool_gather(indices, len(kernel_size)),
+        None,
+    ),
+    doc="Largest element, and its place, of windows that samples, numbers for each plane or volume, put to places. "
+    "Each step of their calculation is rounded to dtype.",
+)
 
 
 for _dims in (2, 3):
