@@ -1,7 +1,10 @@
-/* How often each small number occurs: (self, weights, size) -> counts, or sums of weights, which are added one after the other.
+/* How often elements occur: small numbers, elements between borders, elements of sorted rows.
  *
- * Few counts are kept four times, for neighbours that count the same number would wait for each other's sum. */
+ * Few counts are kept four times, for neighbours that count the same number would wait for each other's sum. Borders are mostly
+ * at equal distances: where an element would lie then is looked at first, and only where it does not lie there it is searched. */
 #include "tgx.h"
+
+/* ---- small numbers: (self, weights, size) -> counts, or sums of weights, which are added one after the other -------- */
 
 enum { SELF, WEIGHTS, SIZE };
 enum { COPIES = 4, FEW = 2048 };
@@ -42,3 +45,111 @@ static int bincount_run(tgx_call *c) {
     return tgx_fail(c, TGX_RUNTIME_ERROR, "_bincount: the number %lld lies outside of %lld counts", (long long)x[i], (long long)size);
 }
 TGX_KERNEL(bincount, bincount_shape, bincount_run, 0)
+
+/* ---- between borders: (self, edges, weights) -> counts in the dtype of self, or sums of weights --------------------- */
+
+static int count_between_shape(tgx_call *c) {
+    const tgx_tensor *x = tgx_in(c, 0), *edges = tgx_in(c, 1), *w = tgx_given(c, 2) ? tgx_in(c, 2) : NULL;
+    if (!tgx_is_native_float(x->dtype))
+        return tgx_fail(c, TGX_NOT_IMPLEMENTED_ERROR, "\"histogram\" not implemented for '%s': convert the input with .float()",
+                        tgx_dtype_title(x->dtype));
+    if (edges->rank != 1 || edges->count < 2 || edges->dtype != x->dtype || (w && (!tgx_same_sizes(w, x) || w->dtype != x->dtype)))
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "_count_between: expected a vector of at least 2 borders and as many weights as elements, all of "
+                        "one dtype, got %s, borders %s and weights %s", tgx_shape_text(x), tgx_shape_text(edges),
+                        w ? tgx_shape_text(w) : "None");
+    for (int i = 0; i < (w ? 3 : 2); i++) tgx_need_dense(c, i);
+    tgx_output *o = tgx_fresh(c, 0, 1, x->dtype);
+    o->dims[0] = edges->count - 1;
+    c->work = x->count;
+    c->scratch_bytes = (edges->count - 1) * (int64_t)sizeof(int64_t); /* of counts or of sums in double precision */
+    return 0;
+}
+
+/* The bin of x: its left border belongs to it, to the last one both do; -1 for none. */
+#define BETWEEN(T, name)                                                                                              \
+    static inline int64_t bin_##name(const T *edges, int64_t bins, T factor, T x) {                                    \
+        if (!(x >= edges[0] && x <= edges[bins])) return -1;                                                           \
+        const T guess = (x - edges[0]) * factor;                                                                       \
+        int64_t at = guess > 0 && guess < (T)bins ? (int64_t)guess : guess > 0 ? bins - 1 : 0, above = bins;           \
+        if (at >= bins) at = bins - 1;                                                                                 \
+        if (edges[at] <= x && x < edges[at + 1]) return at;                                                            \
+        if (x == edges[bins]) return bins - 1;                                                                         \
+        for (at = 0; above - at > 1;) {                                                                                \
+            const int64_t middle = (at + above) / 2;                                                                   \
+            if (edges[middle] <= x) at = middle;                                                                       \
+            else above = middle;                                                                                       \
+        }                                                                                                              \
+        return at;                                                                                                     \
+    }                                                                                                                  \
+    static void between_##name(const T *x, const T *w, int64_t n, const T *edges, int64_t bins, void *scratch, T *out) { \
+        const T factor = (T)bins / (edges[bins] - edges[0]);                                                           \
+        int64_t *counts = scratch, at;                                                                                 \
+        double *sums = scratch;                                                                                        \
+        memset(scratch, 0, (size_t)bins * sizeof(int64_t));                                                            \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            if ((at = bin_##name(edges, bins, factor, x[i])) < 0) continue;                                            \
+            if (w) sums[at] += w[i];                                                                                   \
+            else counts[at]++;                                                                                         \
+        }                                                                                                              \
+        for (int64_t k = 0; k < bins; k++) out[k] = w ? (T)sums[k] : (T)counts[k];                                     \
+    }
+BETWEEN(float, f32)
+BETWEEN(double, f64)
+
+static int count_between_run(tgx_call *c) {
+    const tgx_tensor *x = tgx_in(c, 0), *edges = tgx_in(c, 1), *w = tgx_given(c, 2) ? tgx_in(c, 2) : NULL, *out = tgx_out(c, 0);
+#define RUN(T, name) between_##name((const T *)x->data, w ? (const T *)w->data : NULL, x->count, (const T *)edges->data, out->count, \
+                                    c->scratch, (T *)out->data)
+    if (x->dtype == TGX_F32) RUN(float, f32);
+    else RUN(double, f64);
+    return 0;
+}
+TGX_KERNEL(count_between, count_between_shape, count_between_run, 0)
+
+/* ---- of sorted rows: (self) -> the place where the first of the longest runs of equal elements ends ------------------ */
+
+static int longest_run_shape(tgx_call *c) {
+    const tgx_tensor *x = tgx_in(c, 0);
+    if (x->rank == 0 || x->sizes[x->rank - 1] == 0)
+        return tgx_fail(c, TGX_INDEX_ERROR, "_longest_run: expected rows of at least one element, got %s", tgx_shape_text(x));
+    if (tgx_is_complex(x->dtype))
+        return tgx_fail(c, TGX_NOT_IMPLEMENTED_ERROR, "\"_longest_run\" not implemented for '%s': complex numbers have no order",
+                        tgx_dtype_title(x->dtype));
+    tgx_need_dense(c, 0);
+    tgx_output *o = tgx_fresh(c, 0, x->rank, TGX_I64);
+    for (int i = 0; i < x->rank; i++) o->dims[i] = i < x->rank - 1 ? x->sizes[i] : 1;
+    return 0;
+}
+
+#define LONGEST(T, name)                                                                   \
+    static void longest_##name(const void *data, int64_t rows, int64_t n, int64_t *out) {  \
+        const T *x = data;                                                                 \
+        for (int64_t r = 0; r < rows; r++, x += n) {                                       \
+            int64_t start = 0, most = 0, at = 0;                                           \
+            for (int64_t i = 1; i < n; i++) {                                              \
+                if (x[i] != x[i - 1]) start = i;                                           \
+                else if (i - start > most) most = i - start, at = i;                       \
+            }                                                                              \
+            out[r] = at;                                                                   \
+        }                                                                                  \
+    }
+LONGEST(uint8_t, u8)
+LONGEST(int16_t, i16)
+LONGEST(int32_t, i32)
+LONGEST(int64_t, i64)
+LONGEST(float, f32)
+LONGEST(double, f64)
+
+static int longest_run_run(tgx_call *c) {
+    const tgx_tensor *x = tgx_in(c, 0), *out = tgx_out(c, 0);
+    const int64_t rows = out->count, n = x->sizes[x->rank - 1];
+    int64_t *at = (int64_t *)out->data;
+    if (x->dtype == TGX_F32) longest_f32(x->data, rows, n, at);
+    else if (x->dtype == TGX_F64) longest_f64(x->data, rows, n, at);
+    else if (tgx_itemsize[x->dtype] == 1) longest_u8(x->data, rows, n, at);
+    else if (tgx_itemsize[x->dtype] == 2) longest_i16(x->data, rows, n, at);
+    else if (tgx_itemsize[x->dtype] == 4) longest_i32(x->data, rows, n, at);
+    else longest_i64(x->data, rows, n, at);
+    return 0;
+}
+TGX_KERNEL(longest_run, longest_run_shape, longest_run_run, TGX_NATURAL)

@@ -248,8 +248,35 @@ def _clip(x, min=None, max=None):
 def _clamp_tensors(self, min, max):
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
-    self = self if min is None else self.clamp_min(min)
-    return self if max is None else self.clamp_max(max)
+    if min is None or max is None:
+        return self.clamp_max(max) if min is None else self.clamp_min(min)
+    return fused.clamp_between(self, min, max)
+
+
+def _tensor_pairs(make):
+    yield Sample(make(3, 4), make(4, low=0, high=1), make(3, 1, low=1, high=2))
+    yield Sample(make(3, 4), make(4, low=1, high=2), make(()))
+    yield Sample(make(0, 3), make(3), make(()))
+
+
+op(
+    "aten::clamp_between(Tensor self, Tensor min, Tensor max) -> Tensor",
+    scalar={
+        "bool int": "(x < y ? y : x) > z ? z : x < y ? y : x",
+        "float": "(((x < y) | (y != y) ? y : x) > z) | (z != z) ? z : (x < y) | (y != y) ? y : x",
+    },
+    types="bool int float",
+    where="_fused",
+    variants="function",
+    grad={
+        "self": lambda grad, self, min, max: grad * ((self >= min) & (self <= max)),
+        "min": lambda grad, self, min, max: grad * ((self < min) & (min <= max)),
+        "max": lambda grad, self, min, max: grad * (self.maximum(min) > max),
+    },
+    samples=_tensor_pairs,
+    reference=_clip,
+    doc="Elements limited to ranges given element by element, of which the upper limit wins.",
+)
 
 
 op(

@@ -19,15 +19,24 @@ def _mode(self, dim, keepdim):
     if not self.shape[dim]:
         raise IndexError(f"mode(): Expected reduction dim {dim} to have non-zero size.")
     values, indices = self.sort(stable=True, dim=dim)
-    n = self.shape[dim]
-    same = values.detach().narrow(dim, 1, n - 1) == values.detach().narrow(dim, 0, n - 1)
-    place = tg.arange(n, device=self.device).reshape([-1 if i == dim else 1 for i in range(self.dim())])
-    starts = fused.where(same, 0, place.narrow(dim, 1, n - 1))
-    starts = tg.cat([tg.zeros_like(values.detach().narrow(dim, 0, 1), dtype=tg.int64), starts], dim).cummax(dim)[0]
-    longest = (place - starts).max(dim, True)[1]
+    last = dim == self.dim() - 1
+    longest = values._longest_run() if last else values.transpose(dim, -1)._longest_run().transpose(dim, -1)
     values, indices = values.gather(dim, longest), indices.gather(dim, longest)
     return (values, indices) if keepdim else (values.squeeze(dim), indices.squeeze(dim))
 
+
+op(
+    "aten::_longest_run(Tensor self) -> Tensor",
+    kernel="longest_run",
+    batch="leading",
+    types="bool int float half",
+    jvp="none",
+    grad={"self": "none"},
+    variants="method",
+    samples=lambda make: [Sample(make.ints(0, 3, (3, 4)).sort()[0]), Sample(make(2, 1)), Sample(make.ints(0, 2, (9,)))],
+    errors=[(lambda: zeros(2, 0)._longest_run(), IndexError, "rows of at least one element")],
+    doc="The place where the first of the longest runs of equal elements of each row ends.",
+)
 
 op(
     "aten::mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",

@@ -115,14 +115,8 @@ def _histogram(self, edges, weight, density):
         )
     if edges.dim() != 1 or edges.shape[0] < 2:
         raise RuntimeError(f"histogram(): bins must be a vector of at least 2 borders, got {list(edges.shape)}")
-    x, edges = without_derivative(self).reshape(-1), without_derivative(edges)
-    bins, last = edges.shape[0] - 1, edges.narrow(0, edges.shape[0] - 1, 1)
-    at = tg.searchsorted(edges, x, right=True) - 1
-    at = tg.where(x == last, bins - 1, at)
-    outside = (at < 0) | ~(x <= last)
-    counted = ones(x) if weight is None else without_derivative(weight).reshape(-1)
-    found = x.new_zeros((bins + 1,)).scatter_add(0, at.masked_fill(outside, bins), counted).narrow(0, 0, bins)
-    return found / (found.sum() * edges.diff()) if density else found, edges.clone()
+    found = self._count_between(edges, weight)
+    return found / (found.sum() * edges.diff()) if density else found, without_derivative(edges).clone()
 
 
 def _np_histogram(x, bins=100, range=None, weight=None, density=False):
@@ -133,6 +127,23 @@ def _np_histogram(x, bins=100, range=None, weight=None, density=False):
     found, edges = numpy.histogram(x, bins, range, density, weight)
     return found.astype(x.dtype), edges.astype(x.dtype)
 
+
+_REFUSED = refusal("what counts or orders values")
+
+op(
+    "aten::_count_between(Tensor self, Tensor edges, Tensor? weight=None) -> Tensor",
+    kernel="count_between",
+    types="float",
+    variants="method",
+    grad={"self": _REFUSED, "edges": _REFUSED, "weight": _REFUSED},
+    jvp=refused_slope("what counts or orders values"),
+    samples=lambda make: [
+        Sample(make.like([0.5, 1.5, 2.5, 2.75, 4.0, -7.0]).detach(), make.like([0.0, 1.0, 2.5, 4.0]).detach()),
+        Sample(make.like([[0.25], [3.0]]).detach(), make.like([0.0, 3.0]).detach(), make.like([[2.0], [4.0]]).detach()),
+    ],
+    errors=[(lambda: zeros(2)._count_between(zeros(1)), RuntimeError, "at least 2 borders")],
+    doc="How many elements, or the sum of their weights, lie between each two of the borders.",
+)
 
 _HISTOGRAM = {
     "jvp": "none",

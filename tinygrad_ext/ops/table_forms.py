@@ -1,5 +1,7 @@
 """Names of PyTorch's between public and private: masked indices, parts of layers, a hash."""
 
+import math
+
 import tinygrad_ext as tg
 from tinygrad_ext.core.call.op_tables import functions
 from tinygrad_ext.ops.fused import fused
@@ -196,34 +198,48 @@ op(
 )
 
 
+_NATURAL = (tg.uint16, tg.uint32, tg.uint64)
+
 # ---- a hash --------------------------------------------------------------------------------------------------------
 
 
 def _hash_tensor(self, dim, keepdim, mode):
-    dim = (dim,) if isinstance(dim, int) else dim
     if mode:
         raise RuntimeError(f"hash_tensor: mode must be 0, the exclusive or of all elements, got {mode}")
     if self.is_complex():
         raise NotImplementedError('"hash_tensor" not implemented for complex numbers: hash view_as_real(self)')
-    if not self.numel() and not dim:
-        raise RuntimeError("hash_tensor: Expected reduction dim to be specified for input.numel() == 0.")
-    if not self.dim():
-        for d in dim:
-            wrapped(d, 0)
-        return _hash_tensor(self.reshape(1), (), False, mode)
-    rank, bits = self.dim(), self.double().view(tg.int64) if self.is_floating_point() else self.long()
-    dims = sorted({wrapped(d, rank) for d in dim}) if dim else list(range(rank))
-    kept = [d for d in range(rank) if d not in dims]
-    rows = bits.permute((*kept, *dims)).reshape((*[bits.shape[d] for d in kept], -1) if self.numel() else (0,))
-    if not self.numel():
-        rows = bits.new_zeros((*[bits.shape[d] for d in kept], 1))
-    while rows.shape[-1] > 1:
-        half = rows.shape[-1] // 2
-        left, right, rest = rows.split_with_sizes((half, half, rows.shape[-1] - 2 * half), -1)
-        rows = tg.cat((left ^ right, rest), -1)
-    shape = [1 if d in dims else n for d, n in enumerate(self.shape)] if keepdim else [self.shape[d] for d in kept]
-    return rows.reshape(shape).clone().view(tg.uint64)  # one element was not copied yet
+    if self.dtype in _NATURAL:
+        self = self.long()
+    rank, shape = self.dim(), self.shape
+    dim = (dim,) if isinstance(dim, int) else dim
+    dims = {wrapped(d, rank) for d in dim} or range(rank)
+    if 0 in shape:
+        if not dim:
+            raise RuntimeError("hash_tensor: Expected reduction dim to be specified for input.numel() == 0.")
+        for d in dims:
+            if not shape[d]:
+                raise IndexError(f"hash_tensor: Expected reduction dim {d} to have non-zero size.")
+    if len(dims) >= rank:  # of all elements
+        found = self.reshape(-1)._hash_rows()
+    else:
+        kept = [d for d in range(rank) if d not in dims]
+        count = math.prod([shape[d] for d in dims])
+        found = self.permute((*kept, *dims)).reshape((*[shape[d] for d in kept], count))._hash_rows()
+    return found.reshape([1 if d in dims else n for d, n in enumerate(shape)]) if keepdim else found
 
+
+op(
+    "aten::_hash_rows(Tensor self) -> Tensor",
+    kernel="hash_rows",
+    batch="leading",
+    types="bool int float half",
+    jvp="none",
+    grad={"self": "none"},
+    variants="method",
+    samples=lambda make: [Sample(make(3, 2)), Sample(make(2, 0)), Sample(make(9))],
+    errors=[(lambda: zeros()._hash_rows(), RuntimeError, "expected at least one dimension")],
+    doc="The exclusive or of the bits of each row, as float64 or int64; uint64.",
+)
 
 op(
     "aten::hash_tensor(Tensor self, int[1] dim=[], *, bool keepdim=False, int mode=0) -> Tensor",
@@ -233,6 +249,9 @@ op(
     tags="exact",
     variants="function method out",
     samples=lambda make: [Sample(make(3, 2)), Sample(make(2, 5), 1, keepdim=True), Sample(make())],
-    errors=[(lambda: zeros(0).hash_tensor(), RuntimeError, "Expected reduction dim to be specified")],
+    errors=[
+        (lambda: zeros(0).hash_tensor(), RuntimeError, "Expected reduction dim to be specified"),
+        (lambda: zeros(2, 0).hash_tensor(1), IndexError, "Expected reduction dim 1 to have non-zero size"),
+    ],
     doc="The exclusive or of the bits of all elements, as float64 or int64, along some dimensions or all; uint64.",
 )

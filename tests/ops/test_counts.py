@@ -1,0 +1,64 @@
+"""Counts, hashes and limits that kernels take at once, against NumPy, for rows of every length and in every layout."""
+
+import numpy as np
+import pytest
+
+import tinygrad_ext as tg
+
+DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "float32", "float64"]
+
+
+def _numbers(dtype, *shape):
+    return (np.random.default_rng(0).random(shape) * 200 - 100).astype(dtype)
+
+
+def _hashed(x, axis):
+    bits = x.astype("f8").view("u8") if x.dtype.kind == "f" else x.astype("i8").view("u8")
+    return np.bitwise_xor.reduce(bits, axis)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("count", [1, 7, 8, 9, 33])
+def test_hashes_of_rows_columns_and_all(dtype, count):
+    x = _numbers(dtype, 3, count, 2)
+    t = tg.from_numpy(x)
+    for dim, axis in ((1, 1), ((0, 2), (0, 2)), ((), (0, 1, 2))):
+        np.testing.assert_array_equal(t.hash_tensor(dim).numpy(), _hashed(x, axis))
+        np.testing.assert_array_equal(t.mT.contiguous().mT.hash_tensor(dim).numpy(), _hashed(x, axis))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_mode_is_the_smallest_of_the_most_frequent(dtype):
+    x = np.random.default_rng(1).integers(0, 4, (50, 6)).astype(dtype)
+    for dim in (0, 1):
+        values, places = tg.from_numpy(x).mode(dim)
+        for line, value, place in zip(np.moveaxis(x, dim, -1), values, places):
+            found, counts = np.unique(line, return_counts=True)
+            assert value.item() == found[counts.argmax()] == line[place.item()]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("bins", [1, 2, 20, 3000])
+def test_elements_on_borders_and_beside_them(dtype, bins):
+    edges = np.linspace(-1, 2, bins + 1).astype(dtype)
+    beside = [np.nextafter(edges, edges.dtype.type(end)) for end in (-9, 9)]
+    x = np.concatenate([edges, *beside, np.array([np.nan, np.inf, -np.inf], dtype)])
+    found = tg.histogram(tg.from_numpy(x), tg.from_numpy(edges))[0]
+    np.testing.assert_array_equal(found.numpy(), np.histogram(x[np.isfinite(x)], edges)[0])
+
+
+def test_elements_between_uneven_borders():
+    random = np.random.default_rng(2)
+    edges, x = np.sort(random.standard_normal(40) ** 3), random.standard_normal(500) ** 3
+    weights = random.random(500)
+    for w in (None, weights):
+        found = tg.histogram(tg.from_numpy(x), tg.from_numpy(edges), weight=None if w is None else tg.from_numpy(w))[0]
+        np.testing.assert_allclose(found.numpy(), np.histogram(x, edges, weights=w)[0], rtol=1e-12)
+
+
+def test_limits_that_are_nan_and_that_cross():
+    nan = float("nan")
+    x, low, high = [1.0, 1.0, 1.0, 5.0, nan, -3.0], [nan, 0.0, 3.0, 0.0, 0.0, -2.0], [2.0, nan, 2.0, 4.0, 1.0, 7.0]
+    got = tg.tensor(x).clamp(tg.tensor(low), tg.tensor(high))
+    np.testing.assert_array_equal(got.numpy(), np.minimum(np.maximum(x, low), high).astype("f4"))
+    assert tg.tensor([3]).clamp(tg.tensor([0.5]), tg.tensor([1])).tolist() == [1.0]
