@@ -183,6 +183,39 @@ def test_slopes_of_float32_are_those_of_float64_rounded():
         np.testing.assert_allclose(slope(*map(tg.tensor, given)).numpy(), wide, rtol=2e-7, atol=1e-30)
 
 
+def test_slopes_far_out_keep_their_digits_whatever_is_beside_them():
+    mpmath = pytest.importorskip("mpmath")
+
+    def exact(a, x):
+        with mpmath.workdps(60):
+            a, x = mpmath.mpf(float(a)), mpmath.mpf(float(x))
+            h, bounds, sign = a * mpmath.mpf(10) ** -18, (x, mpmath.inf), 1
+            if x < a:
+                bounds, sign = (0, x), -1
+            up, down = (mpmath.gammainc(t, *bounds, regularized=True) for t in (a + h, a - h))
+            density = mpmath.exp((a - 1) * mpmath.log(x) - x - mpmath.loggamma(a))
+            return float(sign * (up - down) / (2 * h) / density)
+
+    a = np.repeat([1e-3, 0.3, 1.5, 7, 200.0], 7)
+    x = a * np.tile([0.01, 0.9, 1.1, 2, 5, 20, 60], 5) + np.tile([0, 0, 0, 1, 1, 1, 1], 5)
+    found = tg._standard_gamma_grad(tg.from_numpy(a), tg.from_numpy(x)).numpy()
+    np.testing.assert_allclose(found, [exact(*pair) for pair in zip(a, x)], rtol=1e-11)
+    alone = [tg._standard_gamma_grad(tg.tensor([p]), tg.tensor([q])).item() for p, q in zip(a.tolist(), x.tolist())]
+    together = tg._standard_gamma_grad(tg.tensor(a.tolist()), tg.tensor(x.tolist()))
+    assert together.tolist() == alone
+
+
+def test_slopes_of_what_is_no_variable():
+    inf, nan = float("inf"), float("nan")
+    x = tg.tensor([nan, 1.0, 1.0, 0.0, 1.0, inf], dtype=tg.float64)
+    a = tg.tensor([1.0, nan, -1.0, 2.0, 0.0, 2.0], dtype=tg.float64)
+    np.testing.assert_array_equal(tg._standard_gamma_grad(a, x).numpy(), [nan, nan, nan, 0, nan, inf])
+    place = tg.tensor([nan, 0.5, 0.5, 1e-300], dtype=tg.float64)
+    a, total = (tg.tensor(v, dtype=tg.float64) for v in ([1.0, nan, 1.0, 2.0], [2.0, 2.0, nan, 5.0]))
+    found = tg._dirichlet_grad(place, a, total)
+    assert found[:3].isnan().all() and found[3] > 0
+
+
 TRANSFORMS = {
     "exp": lambda t: t.ExpTransform(),
     "power": lambda t: t.ComposeTransform([t.ExpTransform(), t.PowerTransform(2.0)]),
