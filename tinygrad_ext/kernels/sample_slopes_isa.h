@@ -10,8 +10,8 @@
 enum { LANES = 8, LONGEST = 1 << 20 };
 #define INLINE static inline __attribute__((always_inline))
 #pragma GCC diagnostic ignored "-Wpsabi" /* vectors of a width that a machine lacks: what is inlined passes none */
-typedef double lanes __attribute__((vector_size(LANES * sizeof(double)), aligned(16)));
-typedef int64_t marks __attribute__((vector_size(LANES * sizeof(int64_t)), aligned(16)));
+typedef double lanes __attribute__((vector_size(LANES * sizeof(double))));
+typedef int64_t marks __attribute__((vector_size(LANES * sizeof(int64_t))));
 
 INLINE lanes where(marks which, lanes x, lanes y) { return (lanes)(((marks)x & which) | ((marks)y & ~which)); }
 INLINE lanes magnitude(lanes x) { return (lanes)((marks)x & INT64_MAX); }

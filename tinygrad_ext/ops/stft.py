@@ -90,6 +90,8 @@ def _stft(t, n_fft, hop, win_length, window, center, pad_mode, normalized, onesi
         raise RuntimeError(f"{asked}: expected a tensor of floating point or complex values")
     if t.dim() not in (1, 2):
         raise RuntimeError(f"{asked}: expected a 1D or 2D tensor, a signal or a batch of them")
+    if not t.shape[0]:
+        raise RuntimeError(f"{asked}: expected at least one signal of at least one point, but got {list(t.shape)}")
     if center and n_fft > 0:
         t = _centered(t, n_fft, pad_mode)
     if n_fft <= 0 or n_fft > t.shape[-1]:
@@ -294,6 +296,7 @@ op(
     reference=_numpy_stft,
     errors=[
         (_wrong("stft", _signal, 8, points=8), RuntimeError, "stft requires the return_complex parameter"),
+        (lambda: tg.zeros(0, 9).stft(4, window=tg.ones(4), return_complex=True), RuntimeError, "at least one signal"),
         (
             _wrong("stft", _signal, 8, 0, points=8, return_complex=True),
             RuntimeError,

@@ -94,6 +94,20 @@ def _volumes(x, weight, stride, padding, more, dilation, groups):
     return cropped(start.index_add(2, at.reshape(-1), y), [padding[0], 0, 0], [more[0], 0, 0])
 
 
+def _check_out(x, weight, stride, padding, more, dilation):
+    given, kernel = list(x.shape[2:]), weight.shape[2:]
+    out = [
+        (n - 1) * s + d * (k - 1) + 1 - 2 * p + m
+        for n, s, d, k, p, m in zip(given, stride, dilation, kernel, padding, more)
+    ]
+    if min(out) <= 0:
+        given, out = [" x ".join(map(str, sizes)) for sizes in (given, out)]
+        raise RuntimeError(
+            f"Given input size per channel: ({given}). Calculated output size per channel: ({out}). Output size is too "
+            "small"
+        )
+
+
 def _transposed(dims):
     name = f"conv_transpose{dims}d"
 
@@ -121,6 +135,8 @@ def _transposed(dims):
                     f"output padding must be smaller than either stride or dilation, but got output_padding: {more}, "
                     f"stride: {stride}, dilation: {dilation}"
                 )
+        if x.shape[0]:
+            _check_out(x, weight, stride, padding, more, dilation)
         y = (_volumes if dims == 3 else _planes)(x, weight, stride, padding, more, dilation, groups)
         y = _with_bias(y, bias, weight.shape[1] * groups, dims)
         return y if input.dim() == dims + 2 else y.squeeze(0)
@@ -186,6 +202,11 @@ for _dims in (1, 2, 3):
                 lambda run=_run, d=_dims: run(zeros(1, 2, *[4] * d), zeros(2, 2, *[2] * d), None, 1, 0, 1, 1, 1),
                 RuntimeError,
                 "output padding must be smaller than either stride or dilation",
+            ),
+            (
+                lambda run=_run, d=_dims: run(zeros(1, 2, *[1] * d), zeros(2, 2, *[2] * d), None, 1, 1, 0, 1, 1),
+                RuntimeError,
+                f"Calculated output size per channel: ({' x '.join('0' * _dims)}). Output size is too small",
             ),
             (
                 lambda run=_run: run(zeros(2), zeros(2), None, 1, 0, 0, 1, 1),
