@@ -86,3 +86,33 @@ def test_what_does_not_fit_is_refused():
     for shape in ((1, 0, 4, 4), (1, 1, 0, 4)):
         with pytest.raises(RuntimeError, match="non-zero size for non-batch dimensions"):
             F.fractional_max_pool2d(tg.zeros(*shape), 1, 1)
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+def test_values_alone_are_those_that_come_with_places(dims):
+    x = tg.from_numpy(np.random.default_rng(2).permutation(2 * 7**dims).reshape(1, 2, *[7] * dims).astype("f8"))
+    x[0, 0].reshape(-1)[3] = float("nan")
+    pool = getattr(F, f"max_pool{dims}d")
+    for options in ((3,), (3, 3), (2, 1, 1), (2, 2, 0, 3)):
+        alone = pool(x, *options)
+        values, places = pool(x, *options, return_indices=True)
+        np.testing.assert_array_equal(alone.numpy(), values.numpy())
+        found = x.reshape(2, -1).gather(1, places.reshape(2, -1))
+        np.testing.assert_array_equal(found.numpy(), values.reshape(2, -1).numpy())
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+def test_values_alone_have_the_gradients_of_those_with_places(dims):
+    x = tg.randn(2, 2, *[5] * dims, dtype=tg.float64)
+    pool = getattr(F, f"max_pool{dims}d")
+    leaf = x.clone().requires_grad_()
+    (pool(leaf, 2) ** 2).sum().backward()
+    alone = x.clone().requires_grad_()
+    functions = tg.func.grad(lambda t: (pool(t, 2) ** 2).sum())
+    assert tg.equal(functions(x), leaf.grad)
+    tangent = tg.randn_like(x)
+    _, slope = tg.func.jvp(lambda t: (pool(t, 2) ** 2).sum(), (x,), (tangent,))
+    assert tg.allclose(slope, (tangent * leaf.grad).sum())
+    values = tg.ops.aten._max_pool_values(alone, [2], None, [0], [1], False, dims)
+    (values**2).sum().backward()
+    assert tg.equal(alone.grad, leaf.grad)

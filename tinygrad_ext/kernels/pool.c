@@ -60,7 +60,8 @@ void tgx_pool_max(const tgx_pool *p, int dtype, ptrdiff_t lo, ptrdiff_t hi, cons
     static const tgx_pool_table *chosen;
     if (!chosen) chosen = TGX_PICK(tgx_pools);
     for (ptrdiff_t k = lo; k < hi; k += most)
-        chosen->max[dtype](p, hi - k < most ? hi - k : most, (const char *)src + k * n * size, (char *)out + k * m * size, at + k * m);
+        chosen->max[dtype](p, hi - k < most ? hi - k : most, (const char *)src + k * n * size, (char *)out + k * m * size,
+                           at ? at + k * m : NULL);
 }
 
 void tgx_pool_mean(const tgx_pool *p, int dtype, ptrdiff_t lo, ptrdiff_t hi, const void *src, void *out) {

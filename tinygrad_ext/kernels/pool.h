@@ -24,7 +24,7 @@ typedef struct {
     void (*max[TGX_NTYPES])(const tgx_pool *p, ptrdiff_t planes, const void *src, void *out, int64_t *at);
 } tgx_pool_table;
 
-/* For planes [lo, hi) of a dtype of types.h. at: place of the largest in its plane. NaN wins. */
+/* For planes [lo, hi) of a dtype of types.h. at: place of the largest in its plane, or NULL. NaN wins. */
 void tgx_pool_max(const tgx_pool *p, int dtype, ptrdiff_t lo, ptrdiff_t hi, const void *src, void *out, int64_t *at);
 void tgx_pool_mean(const tgx_pool *p, int dtype, ptrdiff_t lo, ptrdiff_t hi, const void *src, void *out);
 /* The transpose of mean, for floating dtypes: src has the result's planes, out the input's and is zeroed here. */

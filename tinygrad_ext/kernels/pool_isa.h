@@ -5,6 +5,14 @@
 
 enum { BLOCK = 256, FEW = 16 }; /* windows that are taken together, and what is few of them */
 
+/* Where nobody asks for the places, `at` is NULL. */
+#define VALUES(S)                                                  \
+    _Pragma("omp simd") for (ptrdiff_t j = 0; j < n; j++) {        \
+        value = row[S];                                            \
+        better = (value > best[j]) | (value != value);             \
+        best[j] = better ? value : best[j];                        \
+    }
+
 /* Windows of equal size stand side by side: the loop over them is the inner one. At equal distances, `stride`, `from` points at the
  * first element of the first window; else stride is 0, and `lo` says where in its row each begins. pick is counted from each
  * window's own first element. */
@@ -36,6 +44,21 @@ static ptrdiff_t stretch(const tgx_pool *p, ptrdiff_t first, ptrdiff_t wide, ptr
         T best[BLOCK], value;                                                                                            \
         P pick[BLOCK];                                                                                                   \
         int better;                                                                                                      \
+        if (!at) {                                                                                                       \
+            for (ptrdiff_t j = 0; j < n; j++) best[j] = LOWEST;                                                          \
+            for (ptrdiff_t z = 0; z < nz; z++)                                                                           \
+                for (ptrdiff_t y = 0; y < ny; y++)                                                                       \
+                    for (ptrdiff_t x = 0; x < nx; x++) {                                                                 \
+                        const T *row = from + z * dz + y * dy + x * dx;                                                  \
+                        if (stride == 0) VALUES(lo[j])                                                                   \
+                        else if (stride == 1) VALUES(j)                                                                  \
+                        else if (stride == 2) VALUES(2 * j)                                                              \
+                        else if (stride == 3) VALUES(3 * j)                                                              \
+                        else VALUES(stride * j)                                                                          \
+                    }                                                                                                    \
+            for (ptrdiff_t j = 0; j < n; j++) out[j] = best[j];                                                          \
+            return;                                                                                                      \
+        }                                                                                                                \
         for (ptrdiff_t j = 0; j < n; j++) best[j] = LOWEST, pick[j] = 0;                                                 \
         for (ptrdiff_t z = 0; z < nz; z++)                                                                               \
             for (ptrdiff_t y = 0; y < ny; y++)                                                                           \
@@ -64,7 +87,7 @@ static ptrdiff_t stretch(const tgx_pool *p, ptrdiff_t first, ptrdiff_t wide, ptr
                         const ptrdiff_t where = (p->z_lo[h] * p->height + p->y_lo[i]) * p->width + (stride ? p->x_lo[first] : 0); \
                         const ptrdiff_t to = k * count + (h * p->rows + i) * p->cols + first;                            \
                         windows_##name((const T *)src + k * size + where, where, stride, p->x_lo + first, end - first, nz, dz, ny, \
-                                       dy, nx, p->step_x, (T *)dst + to, at + to);                                       \
+                                       dy, nx, p->step_x, (T *)dst + to, at ? at + to : NULL);                                       \
                     }                                                                                                    \
         }                                                                                                                \
     }

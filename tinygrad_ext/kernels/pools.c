@@ -114,9 +114,12 @@ static int pooled_run(tgx_call *c, const tgx_window *w, enum what what, int adap
     job_t j;
     if (tgx_out(c, 0)->count == 0) return 0;
     fill_tables(c, &j.p, w, adaptive, count_pad, divisor);
-    if (what == MAX) j.at = (int64_t *)tgx_out(c, 1)->data;
+    j.at = what == MAX && c->noutputs > 1 ? (int64_t *)tgx_out(c, 1)->data : NULL;
     return run(c, &j, what, count_planes(x->sizes, x->rank, w->dims), w->size[0] * w->size[1] * w->size[2]);
 }
+
+/* Dimensions of a plane, where an argument says them. */
+static int dims_of(const tgx_call *c, int arg) { return tgx_int(c, arg) == 1 ? 1 : tgx_int(c, arg) == 3 ? 3 : 2; }
 
 /* ---- regular windows --------------------------------------------------------------------------------------------- */
 
@@ -146,6 +149,14 @@ static int max3_run(tgx_call *c) { return max_run(c, 3); }
 TGX_KERNEL(max_pool1d, max1_shape, max1_run, 0)
 TGX_KERNEL(max_pool2d, max2_shape, max2_run, 0)
 TGX_KERNEL(max_pool3d, max3_shape, max3_run, 0)
+
+/* Without the places: the same and the number of dimensions. */
+static int max_values_shape(tgx_call *c) {
+    tgx_window w;
+    return read_max(c, &w, dims_of(c, 6)) ? TGX_FAILED : pooled_shape(c, &w, 0);
+}
+static int max_values_run(tgx_call *c) { return max_run(c, dims_of(c, 6)); }
+TGX_KERNEL(max_pool_values, max_values_shape, max_values_run, 0)
 
 /* (self, kernel_size, stride, padding, ceil_mode, count_include_pad), and divisor_override for images and volumes */
 static int read_mean(tgx_call *c, tgx_window *w, int dims) {
@@ -181,9 +192,6 @@ TGX_KERNEL(avg_pool2d, mean2_shape, mean2_run, 0)
 TGX_KERNEL(avg_pool3d, mean3_shape, mean3_run, 0)
 
 /* ---- gradient of a mean: each window's share to its elements ----------------------------------------------------- */
-
-/* Dimensions of a plane, in an argument of a derivative. */
-static int dims_of(const tgx_call *c, int arg) { return tgx_int(c, arg) == 1 ? 1 : tgx_int(c, arg) == 3 ? 3 : 2; }
 
 /* Planes of an input of which only the shape is known. */
 static int read_sizes(tgx_call *c, tgx_window *w) {

@@ -90,6 +90,7 @@ FAMILIES = (
     "conv",
     "transposed",
     "columns",
+    "pool_values",
     "pool",
     "pool3d",
     "volumes",

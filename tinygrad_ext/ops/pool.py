@@ -2,6 +2,7 @@
 
 from tinygrad_ext.core.call.op_tables import functions
 from tinygrad_ext.ops import batching_layers, forward
+from tinygrad_ext.ops.pool_values import largest, largest_or_places
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
 
@@ -137,11 +138,6 @@ def _with_indices(name):
     return compute
 
 
-def _only_values(name):
-    compute = _with_indices(name)
-    return lambda *args: compute(*args)[0]
-
-
 def _maybe_indices(name):
     compute = _with_indices(name)
     return lambda *args: _chosen(compute(*args[:-1]), args[-1])
@@ -170,7 +166,7 @@ for _n, _samples in ((1, _max1d), (2, _max2d)):
 
     op(
         f"aten::{_name}(Tensor self, {_window}) -> Tensor",
-        compose=_only_values(_name + "_with_indices"),
+        compose=largest(_n),
         types="int float",
         variants="function",
         samples=_samples,
@@ -179,7 +175,7 @@ for _n, _samples in ((1, _max1d), (2, _max2d)):
 
     op(
         f"aten::{_name}.return_indices(Tensor self, {_window}, bool return_indices=False) -> Tensor",
-        compose=_maybe_indices(_name + "_with_indices"),
+        compose=largest_or_places(_n),
         types="int float",
         variants="function",
         where="nn.functional",

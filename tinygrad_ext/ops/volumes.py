@@ -5,6 +5,7 @@ import math
 import tinygrad_ext as tg
 from tinygrad_ext.core.call.op_tables import functions
 from tinygrad_ext.ops import batching_layers, forward
+from tinygrad_ext.ops.pool_values import largest, largest_or_places
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
 
@@ -19,11 +20,6 @@ def _each(value, dims, name, argument):
 
 def _largest(*args):
     return functions["nn.functional.max_pool3d_with_indices"](*args)
-
-
-def _maybe_indices(self, kernel_size, stride, padding, dilation, ceil_mode, return_indices):
-    values, places = _largest(self, kernel_size, stride, padding, dilation, ceil_mode)
-    return (values, places) if return_indices else values
 
 
 def _average(*args, **kwargs):
@@ -62,25 +58,21 @@ op(
 
 op(
     f"aten::max_pool3d.return_indices(Tensor self, {_WINDOW}, bool return_indices=False) -> Tensor",
-    compose=_maybe_indices,
+    compose=largest_or_places(3),
     types="int float",
     variants="function",
     where="nn.functional",
     samples=_max_samples,
     errors=[
-        (lambda: _maybe_indices(zeros(2), 2, None, 0, 1, False, False), RuntimeError, "non-empty 4D or 5D"),
-        (
-            lambda: _maybe_indices(zeros(0, 1, 2, 2), 1, None, 0, 1, False, False),
-            RuntimeError,
-            "to have positive length",
-        ),
+        (lambda: _largest(zeros(2), 2, None, 0, 1, False), RuntimeError, "non-empty 4D or 5D"),
+        (lambda: _largest(zeros(0, 1, 2, 2), 1, None, 0, 1, False), RuntimeError, "to have positive length"),
     ],
     doc="Largest element of each window of a volume; with return_indices also its place.",
 )
 
 op(
     f"aten::max_pool3d(Tensor self, {_WINDOW}) -> Tensor",
-    compose=lambda *args: _largest(*args)[0],
+    compose=largest(3),
     types="int float",
     variants="function",
     samples=_max_samples,
