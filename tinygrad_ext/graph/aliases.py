@@ -31,6 +31,10 @@ class CaptureError(RuntimeError):
     """The program does something that a graph cannot hold."""
 
 
+class SharedMemoryError(CaptureError):
+    """The program writes to memory that two of the tensors lie in which it is given."""
+
+
 class Root:
     """Attributes: value (in the graph, now), example (the same as a tensor), version, leaf (the Leaf that gradients of
     it go to, or None), awake (the value that it has again when it is a leaf again), state (the State it is, or None),

@@ -133,7 +133,7 @@ class Cut:
 
     def __init__(self, executor, block, outputs):
         self.executor, self.nodes, self.outputs = executor, block.nodes, outputs
-        self.flow = Flow(say_where if not executor.one_by_one else _note_line)
+        self.flow = Flow(say_where)
         self.inner = {}  # node that no plan has -> Cuts of its blocks
         for node in self.nodes:
             executor.cuts[node] = self
@@ -274,7 +274,3 @@ def _function(node):
     if signature.writes or drawn:
         return (lambda *args: interpret._run_op(node, list(args))), True
     return operation(signature.op, "inplace" if signature.inplace else "functional"), len(node.outputs) > 1
-
-
-def _note_line(node, error):
-    interpret.note_line(error, node)

@@ -1,5 +1,7 @@
 """Runs a graph node by node with the ops of eager mode: what every other way to run one is compared with."""
 
+import re
+
 from tinygrad_ext.core.call.levels import operation
 
 from . import primitives
@@ -7,6 +9,8 @@ from .functions import run_function
 from .ir import Value
 from .signature import signature_of
 from .values import read, read_all
+
+_PLACE = re.compile(r"(.+):(\d+) in (\S+)")
 
 
 def run(graph, inputs, state=()):
@@ -52,7 +56,14 @@ def shown(node, error=None):
     """The lines of a compiled program that led to a node, with what is meant underlined; "" where they are not known.
     An error that came from inside of the node knows its own."""
     place = getattr(node.line, "shown", None)
-    return getattr(error, "shown", "") or ("" if place is None else place())
+    return getattr(error, "shown", "") or (_of_file(node.line) if place is None else place())
+
+
+def _of_file(line):
+    """The place of a line whose program is not here, as one from an archive."""
+    found = _PLACE.fullmatch(line)
+    told = "The following operation failed in the TorchScript interpreter.\n"
+    return told + '  File "{}", line {}, in {}'.format(*found.groups()) if found else ""
 
 
 def _run_node(node, frame):

@@ -4,7 +4,10 @@ from functools import lru_cache
 
 from .ir import Value
 
-SPOKEN = {"prim::print", "prim::warn", "prim::record_begin", "prim::record_end"}  # done when the program runs, once
+SPOKEN = {  # done when the program runs, once
+    *("prim::print", "prim::warn", "prim::record_begin", "prim::record_end"),
+    *("prim::context_begin", "prim::context_end"),
+}
 
 
 class NotDerived(Exception):

@@ -7,7 +7,7 @@ from tinygrad_ext.core.call.levels import user_line
 from tinygrad_ext.core.call.modes import is_grad_enabled
 from tinygrad_ext.core.grad.methods import set_geometry_from
 
-from .aliases import CaptureError, Traced, put_back
+from .aliases import CaptureError, SharedMemoryError, Traced, put_back
 from .function_nodes import FollowEntry, follow
 from .ir import State, Value, values_in
 from .signature import signature_of
@@ -159,7 +159,7 @@ class Windows:
             if not root.version:
                 continue
             if i in shared:
-                raise CaptureError(
+                raise SharedMemoryError(
                     f"{what}, of shape {list(tensor.shape)}, is written to, and another one that the program uses lies "
                     "in the same memory; that is not captured. Make the view inside the program, or pass a clone()"
                 )

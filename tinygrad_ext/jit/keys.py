@@ -26,10 +26,11 @@ def _word(value):
     return value if value is None or type(value) in (bool, int, str) else repr(value)
 
 
-def loose(key):
-    """A key without requires_grad and devices, which the ops of a graph take as they come."""
+def loose(key, count=2):
+    """A key without requires_grad and devices, which the ops of a graph take as they come; with a count of 1 without
+    numbers of dimensions too."""
     if isinstance(key, list):
-        return [loose(part) for part in key]
+        return [loose(part, count) for part in key]
     if isinstance(key, dict):
-        return {kind: part[:2] if kind == "tensor" else loose(part) for kind, part in key.items()}
+        return {kind: part[:count] if kind == "tensor" else loose(part, count) for kind, part in key.items()}
     return key

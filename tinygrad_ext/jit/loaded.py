@@ -1,6 +1,7 @@
 """`LoadedModule`: a program from an archive as a module, whose state stands where the program has it."""
 
 import io
+import warnings
 from collections import ChainMap
 from collections.abc import MutableMapping
 from types import SimpleNamespace
@@ -11,7 +12,7 @@ from tinygrad_ext.core.call.interop import storage_of
 from tinygrad_ext.core.call.modes import get_modes, is_grad_enabled, set_modes
 from tinygrad_ext.core.data.tensor import Parameter, Tensor
 from tinygrad_ext.graph import Program, Type
-from tinygrad_ext.graph.primitives import GuardFailed
+from tinygrad_ext.graph.primitives import GuardFailed, contexts
 from tinygrad_ext.graph.primitives.objects import PYTHONS, also_error
 from tinygrad_ext.graph.trees import leaves_of, put, tensor_at
 from tinygrad_ext.nn import ModuleDict, ModuleList, Sequential
@@ -22,6 +23,7 @@ from .script.entry import Entry
 from .script.interfaces import interface_of_archive
 from .script.script_function import ScriptFunction
 from .script.script_module import CompiledForward, ScriptModule
+from .switches import TracerWarning
 
 
 class Places(MutableMapping):
@@ -205,7 +207,7 @@ class LoadedMethod:
 
     def __call__(self, *args, **kwargs):
         ways = self.prepared(args, kwargs)
-        modes = get_modes()
+        modes, entered = get_modes(), contexts.count()
         for i, (name, inputs) in enumerate(ways):
             try:
                 if self.notes(name).get("differentiates"):
@@ -213,10 +215,12 @@ class LoadedMethod:
                         return self.run(name, inputs)
                 return self.run(name, inputs)
             except GuardFailed:
+                contexts.leave_to(entered)
                 if i == len(ways) - 1:
                     raise
             except BaseException as error:
                 set_modes(*modes)
+                contexts.leave_to(entered)
                 if self.notes(self.full).get("kind") != "script" or not isinstance(error, PYTHONS):
                     raise
                 raise also_error(error) from None
@@ -246,22 +250,27 @@ class LoadedMethod:
         return self._traced(args, kwargs)
 
     def _traced(self, args, kwargs):
+        told_of = [(name, note) for name, note in _methods_told(self.owner._program) if note.get("of") == self.name]
+        found = self._fitting(told_of, args, kwargs, 2)
+        if not found:
+            known, given = [note["key"] for _, note in told_of], told((*args, *kwargs.values()))
+            found = self._fitting(told_of, args, kwargs, 1)
+            saved = f"{self.owner._name}.{self.name}: it was saved with graphs for arguments {known}, not for {given}. "
+            if not found:
+                raise RuntimeError(f"{saved}Where its Python is, trace it with such arguments too and save it again")
+            told_as = "One for other numbers of dimensions runs, which is not right where the program asked for them"
+            warnings.warn(saved + told_as, TracerWarning, stacklevel=4)
+        return [(name, inputs) for _, name, inputs in sorted(found, key=lambda way: -way[0])]
+
+    def _fitting(self, told_of, args, kwargs, count):
+        """Graphs for such arguments: (how well they fit, name, inputs) each; count: see `keys.loose`."""
         found = []
-        for name, note in _methods_told(self.owner._program):
-            if note.get("of") != self.name:
-                continue
+        for name, note in told_of:
             inputs = self.bound(self.owner._program.methods[name], args, kwargs)
             given = told(tuple(inputs))
-            if loose(given) == loose(note["key"]):
+            if loose(given, count) == loose(note["key"], count):
                 found.append(((note["grad"] == is_grad_enabled()) + (given == note["key"]), name, inputs))
-        if not found:
-            known = [note["key"] for _, note in _methods_told(self.owner._program) if note.get("of") == self.name]
-            given = told((*args, *kwargs.values()))
-            raise RuntimeError(
-                f"{self.owner._name}.{self.name}: it was saved with graphs for arguments {known}, not for {given}. "
-                "Where its Python is, trace it with such arguments too and save it again"
-            )
-        return [(name, inputs) for _, name, inputs in sorted(found, key=lambda way: -way[0])]
+        return found
 
     def bound(self, graph, args, kwargs):
         """The arguments of a call in the order of a graph's inputs."""

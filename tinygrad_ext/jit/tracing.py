@@ -7,13 +7,16 @@ buffers, gradients and generators is written there after the graph has run.
 
 import copy
 import inspect
+import re
 
 from tinygrad_ext.core.call.levels import active_levels
 from tinygrad_ext.core.call.modes import is_grad_enabled
 from tinygrad_ext.core.data.random import default_generator
 from tinygrad_ext.core.data.tensor import Tensor
+from tinygrad_ext.graph.aliases import SharedMemoryError
 from tinygrad_ext.graph.capture import Capture
 from tinygrad_ext.graph.keys import key_of
+from tinygrad_ext.graph.trees import leaves_of, put
 from tinygrad_ext.nn import Module
 from tinygrad_ext.nn.parameter import refuse_lazy
 
@@ -135,7 +138,20 @@ class Runner:
             binding = None if captured in tried else captured.bound(args, keywords, self.surroundings)
             if binding is not None:
                 return binding
+        self.check_given(args, keywords)
         return self.capture(args, keywords).bound(args, keywords, self.surroundings)
+
+    def check_given(self, args, keywords):
+        """Raise where the arguments of a call are not those of the program."""
+        count = len(args) - len(keywords)
+        try:
+            if self.signature is not None:
+                self.signature.bind(*args[:count], **dict(zip(keywords, args[count:])))
+        except TypeError as error:
+            name = "forward" if isinstance(self.function, Module) else self.name
+            lacks = re.fullmatch(r"missing a required argument: ('\w+')", str(error))
+            told = f" is missing value for argument {lacks[1]}" if lacks else f": {error}"
+            raise RuntimeError(f"{name}(){told}. It takes {self.signature}") from None
 
     def key(self, args, keywords):
         return key_of(args), keywords, self.surroundings.switches(), is_grad_enabled()
@@ -146,16 +162,27 @@ class Runner:
         return [why for each in derivatives if each is not None for why in each.refused.values()]
 
     def graph_for(self, args, kwargs):
-        self.capture((*args, *kwargs.values()), tuple(kwargs))
+        """Capture the program with examples; of those that share memory which it writes to, each gets its own."""
+        given = (*args, *kwargs.values())
+        try:
+            self.capture(given, tuple(kwargs))
+        except SharedMemoryError:
+            for path, tensor in leaves_of(given):
+                given = put(given, path, tensor.detach().clone().requires_grad_(tensor.requires_grad))
+            self.capture(given, tuple(kwargs))
 
     def capture(self, args, keywords):
         captured = self.written_down(args, keywords)
         if self.check:
-            again = self.written_down(args, keywords, False)  # it is compared with one that was checked
+            differ = f"Graphs differed across invocations! {self.name}: two captures with the same arguments differ"
+            try:
+                again = self.written_down(args, keywords, False)  # it is compared with one that was checked
+            except RuntimeError as error:
+                raise TracingCheckError(f"{differ}; the second one raised {type(error).__name__}: {error}") from error
             if again.graph != captured.graph:
                 raise TracingCheckError(
-                    f"{self.name}: two captures with the same arguments differ, so something in it changes with each "
-                    f"call, such as a random number of Python's.\n{_difference(str(captured.graph), str(again.graph))}"
+                    f"{differ}, so something in it changes with each call, such as a random number of Python's.\n"
+                    f"{_difference(str(captured.graph), str(again.graph))}"
                 )
         captured.forget_examples()
         self.surroundings.leave_out_changed()

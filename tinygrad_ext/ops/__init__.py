@@ -81,6 +81,7 @@ FAMILIES = (
     "neighbours",
     "recurrent_steps",
     "recurrent",
+    "recurrent_packed",
     "margins",
     "attention",
     "attention_tiles",

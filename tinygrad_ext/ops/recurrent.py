@@ -161,7 +161,9 @@ def _np_cell(kind):
     return run
 
 
-def _np_sequence(kind):
+def reference_of(kind):
+    """The layers in NumPy, step by step."""
+
     def run(x, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
         import numpy as np
 
@@ -184,7 +186,8 @@ def _np_sequence(kind):
     return run
 
 
-def _weights(make, kind, features, hidden, biases=True):
+def weights_of(make, kind, features, hidden, biases=True):
+    """Weights of inputs and of states, and their biases, of one layer and direction."""
     rows = _GATES[kind] * hidden
     return [make(rows, features), make(rows, hidden), *([make(rows), make(rows)] if biases else [])]
 
@@ -193,7 +196,7 @@ def _cell_samples(kind):
     def samples(make):
         for biases in (True, False):
             state = [make(2, 3), make(2, 3)] if kind == "lstm" else make(2, 3)
-            yield Sample(make(2, 4), state, *_weights(make, kind, 4, 3, biases))
+            yield Sample(make(2, 4), state, *weights_of(make, kind, 4, 3, biases))
 
     return samples
 
@@ -203,23 +206,23 @@ def _sequence_samples(kind):
         return [make(n, 2, 3), make(n, 2, 3)] if kind == "lstm" else make(n, 2, 3)
 
     def samples(make):
-        one = _weights(make, kind, 2, 3)
+        one = weights_of(make, kind, 2, 3)
         yield Sample(make(3, 2, 2), state(make, 1), one, True, 1, 0.0, True, False, False)
-        two = [*_weights(make, kind, 2, 3, False), *_weights(make, kind, 2, 3, False)]
+        two = [*weights_of(make, kind, 2, 3, False), *weights_of(make, kind, 2, 3, False)]
         yield Sample(make(2, 3, 2), state(make, 2), two, False, 1, 0.0, False, True, True)
-        deep = [*_weights(make, kind, 2, 3), *_weights(make, kind, 3, 3)]
+        deep = [*weights_of(make, kind, 2, 3), *weights_of(make, kind, 3, 3)]
         yield Sample(make(2, 2, 2), state(make, 2), deep, True, 2, 0.0, False, False, False)
 
     return samples
 
 
-_SAID = {
+SAID = {
     "lstm": "long short-term memory (Hochreiter and Schmidhuber, 1997, with the forget gate of Gers, 2000)",
     "gru": "gated recurrent units (Cho, 2014)",
     "rnn_tanh": "Elman's recurrent units with tanh",
     "rnn_relu": "Elman's recurrent units with relu",
 }
-_REST = "Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional"
+REST = "Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional"
 _WEIGHTS = "Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None"
 
 
@@ -234,19 +237,19 @@ for _kind in STEPS:
     _state = "Tensor[] hx" if _two else "Tensor hx"
     _ends = "Tensor, Tensor" if _two else "Tensor"
     op(
-        f"aten::{_kind}.input(Tensor input, {_state}, {_REST}, bool batch_first) -> (Tensor, {_ends})",
+        f"aten::{_kind}.input(Tensor input, {_state}, {REST}, bool batch_first) -> (Tensor, {_ends})",
         compose=_sequence(_kind),
         variants="function",
         types="float",
         samples=_sequence_samples(_kind),
-        reference=_np_sequence(_kind),
+        reference=reference_of(_kind),
         errors=[
             (lambda k=_kind: _too_few(k, 1), RuntimeError, "1 weights do not go with 1 layers"),
             (lambda k=_kind: _too_few(k, 7), RuntimeError, "7 weights do not go with 1 layers"),
             (lambda k=_kind: _too_few(k, 4, 0), RuntimeError, "num_layers must be at least 1, but got 0"),
             (lambda k=_kind: _too_few(k, 4, -1), RuntimeError, "num_layers must be at least 1, but got -1"),
         ],
-        doc=f"Layers of {_SAID[_kind]} over input (steps, batch, features), with batch_first (batch, steps, features); "
+        doc=f"Layers of {SAID[_kind]} over input (steps, batch, features), with batch_first (batch, steps, features); "
         "hx: first states (layers times directions, batch, features). Returns outputs of the last layer and the last "
         "states.",
     )
@@ -257,5 +260,5 @@ for _kind in STEPS:
         types="float",
         samples=_cell_samples(_kind),
         reference=_np_cell(_kind),
-        doc=f"One step of {_SAID[_kind]} from input (batch, features) and the state before.",
+        doc=f"One step of {SAID[_kind]} from input (batch, features) and the state before.",
     )

@@ -83,6 +83,33 @@ class OpOverload(OpFunction):
 enable_vectorcall(OpOverload)
 
 
+class OpArgumentError(RuntimeError, TypeError):
+    """Arguments that no overload of `ops.<namespace>.<op>` takes; the same call of a function is a TypeError alone."""
+
+
+def refused(ops, count, keywords, error):
+    """The error for a call of `ops.<namespace>.<op>` that no overload takes: why each does not, behind what a function
+    of this name says. count: how many positional arguments were given."""
+    lines = [f"{_why_not(op.schema, count, keywords)} Declaration: {op.schema}" for op in ops]
+    made = OpArgumentError("\n".join([error.args[0], *dict.fromkeys(lines)]))
+    made.__dict__.update(vars(error))
+    return made
+
+
+def _why_not(schema, count, keywords):
+    name, args = f"{schema.namespace}::{schema.name}()", schema.args
+    most = sum(not a.kwarg_only for a in args)
+    if count > len(args):
+        return f"{name} expected at most {len(args)} argument(s) but received {count} argument(s)."
+    if count > most:
+        return f"{name} takes {most} positional argument(s) but {count} were given."
+    unknown = next((k for k in keywords if k not in [a.name for a in args]), None)
+    if unknown is not None:
+        return f"Unknown keyword argument '{unknown}' for operator '{name[:-2]}'."
+    rest = [a for a in args[min(count, most) :] if not a.has_default and a.name not in keywords]
+    return f"{name} is missing value for argument '{rest[0].name}'." if rest else f"{name} takes other types."
+
+
 def packet(name, ops, namespace, *, inplace=False):
     """The callable over the overloads of one op."""
     record = ops[0].record

@@ -146,6 +146,7 @@ callables.set_readers(
     doc_of=lambda f: later("signatures").doc_of(f),
     function_by_path=function_by_path,
     overload_of=op_namespace.overload_of,
+    refused_packet=op_namespace.refused,
     why_not_handled=why_not_handled,
     understand=older_calls.understand,
 )

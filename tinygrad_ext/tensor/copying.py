@@ -12,6 +12,7 @@ from tinygrad_ext.core.call import subclass as _subclass
 from tinygrad_ext.core.call import unasked
 from tinygrad_ext.core.call.elsewhere import class_name, how_to_convert
 from tinygrad_ext.core.call.levels import atomic
+from tinygrad_ext.core.call.modes import is_grad_enabled
 from tinygrad_ext.core.call.op_tables import functions
 from tinygrad_ext.core.data import storage as _storage
 from tinygrad_ext.core.data.devices import copy_of
@@ -293,11 +294,20 @@ def _resize_as_(self, other, *, memory_format=None):
     return _resize_(self, other.shape)
 
 
-def _set_(self, *args, **kwargs):
-    raise NotImplementedError(
-        "set_() is not supported: a tensor keeps its storage. Assign to `.data`, or make a new "
-        "tensor with as_strided()."
-    )
+def _set_(self, source, *geometry, **more):
+    """Show the memory of another tensor of the same dtype from now on; nothing is copied."""
+    if geometry or more or not isinstance(source, Tensor):
+        raise NotImplementedError(
+            "set_() takes a tensor here, not a storage with sizes and steps: make that tensor with as_strided()"
+        )
+    if source.dtype != self.dtype:
+        raise RuntimeError(f"set_(): Could not set tensor of type {source.dtype} to a tensor of type {self.dtype}")
+    if self.requires_grad and self.is_leaf and is_grad_enabled():
+        raise RuntimeError(
+            "set_(): a leaf Variable that requires grad is being used in an in-place operation. Work in no_grad()"
+        )
+    self.data = source
+    return self
 
 
 METHODS = {

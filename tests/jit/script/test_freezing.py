@@ -102,3 +102,60 @@ def test_optimize_for_inference_freezes():
     fast = jit.optimize_for_inference(module)
     x = tg.randn(2, 3)
     assert fast(x).equal(module.eval()(x)) and not list(fast.parameters())
+
+
+class Part(nn.Module):
+    def __init__(self, by):
+        super().__init__()
+        self.by = tg.tensor(by)
+
+    def forward(self, x: tg.Tensor) -> tg.Tensor:
+        return x.relu() + self.by
+
+
+class Alternating(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = Part(1.0), Part(2.0)
+        self.part, self.turn = self.first, 0
+
+    def forward(self, x: tg.Tensor) -> tg.Tensor:
+        self.turn += 1
+        if self.turn % 2 == 1:
+            self.part = self.second
+        else:
+            self.part = self.first
+        return self.part(x)
+
+    @jit.export
+    def present(self, x: tg.Tensor) -> tg.Tensor:
+        return self.part(x)
+
+
+def test_a_method_puts_one_part_in_the_place_of_another():
+    module, x = Alternating(), tg.arange(3.0)
+    scripted = jit.script(Alternating()).eval()
+    frozen = jit.freeze(jit.script(Alternating()).eval())
+    for _ in range(4):
+        wanted = module(x)
+        assert scripted(x).equal(wanted) and frozen(x).equal(wanted)
+        assert scripted.present(x).equal(module.present(x))
+
+
+def test_a_part_that_is_replaced_says_what_it_gives():
+    class Silent(nn.Module):
+        def forward(self, x):
+            return x
+
+    class Replacing(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.part, self.other = Silent(), Silent()
+
+        def forward(self, x):
+            if x.sum() > 0:
+                self.part = self.other
+            return self.part(x)
+
+    with pytest.raises(jit.Error, match=r"write def forward\(\.\.\.\) -> Tensor"):
+        jit.script(Replacing())

@@ -116,6 +116,15 @@ def test_a_copy_is_a_module_of_its_own():
     assert not twin(tg.ones(2)).equal(scripted(tg.ones(2)))
 
 
+def test_a_shallow_copy_shares_tensors_and_has_attributes_of_its_own():
+    _, scripted = pair()
+    twin, x = copy.copy(scripted), tg.ones(2)
+    assert twin.weight is scripted.weight and twin(x).equal(scripted(x))
+    twin.calls = 7
+    twin(x)
+    assert (scripted.calls, twin.calls) == (1, 8)
+
+
 class Blocks(nn.Module):
     def __init__(self):
         super().__init__()

@@ -40,6 +40,28 @@ def test_what_python_raises_shows_its_line_behind_its_kind():
     assert str(error.value).startswith("KeyError: 'k'\n") and marked(str(error.value), 'table["k"]')
 
 
+def test_an_op_that_fails_where_a_gradient_is_recorded_shows_its_line():
+    @jit.script
+    def added(x, y):
+        return x + y
+
+    with pytest.raises(RuntimeError, match="must match the size") as error:
+        added(tg.ones(3, requires_grad=True), tg.ones(4, requires_grad=True))
+    assert "failed in the TorchScript interpreter" in str(error.value) and marked(str(error.value), "x + y")
+
+
+def test_an_op_of_a_program_from_a_file_names_the_line_that_it_was_saved_with(tmp_path):
+    @jit.script
+    def product(x, w):
+        return x.mm(w.t())
+
+    product.save(tmp_path / "product.pt")
+    with pytest.raises(RuntimeError, match="cannot be multiplied") as error:
+        jit.load(tmp_path / "product.pt")(tg.ones(3, 4), tg.ones(5, 6))
+    number = product.__wrapped__.__code__.co_firstlineno + 2
+    assert f'File "test_places_of_failures.py", line {number}, in product' in str(error.value)
+
+
 def test_what_the_program_raises_says_what_it_says():
     @jit.script
     def raising(n: int):

@@ -27,7 +27,9 @@ def refused(name, source, told, line, kind=jit.Error):
     text = str(error.value)
     assert told in text
     marked = text.split(f'File "<strict {name}>", line {line}, in ', 1)[1].split("\n")
-    assert marked[1].strip() == source.split("\n")[line - 1].strip() and "^" in marked[2]
+    wanted = source.split("\n")[line - 1].strip()
+    *head, shown, carets = marked[1:3] if wanted.startswith("def ") else marked[1:4]
+    assert shown.strip() == wanted and "^" in carets and all(row.strip().startswith("def ") for row in head)
 
 
 # (name, source, a part of the message, the line that is marked)

@@ -1,6 +1,6 @@
 """Errors say what PyTorch's say, for programs look for these words in them."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -49,6 +49,23 @@ class Plain:
         self.n = 1
 
 
+class Unordered:
+    def __init__(self):
+        self.n = 1
+
+    def __lt__(self, other) -> None:
+        # type: (Unordered) -> None
+        pass
+
+
+class Misordered:
+    def __init__(self):
+        self.n = 1
+
+    def __lt__(self, other):
+        return True
+
+
 @pytest.mark.parametrize(
     "body, words",
     [
@@ -69,6 +86,17 @@ class Plain:
         ("for i in range(): pass", "range expected at least 1 arguments, got 0"),
         ("return (x, n)[n]", "because we cannot resolve the output type"),
         ("return math.abcd", "object has no attribute abcd"),
+        ("torch.sum(foo=4)", "Argument self not provided"),
+        ("torch.sum(x, self=x)", "argument 'self' specified twice"),
+        ("torch.cat(x)", "for argument 'tensors' but instead found type 'Tensor'"),
+        ("torch.cat([3])", "argument 'tensors' but instead found type 'List[int]"),
+        ("a = torch.jit.annotate(int, [i for i in range(n)])", "Expected an annotation of type List"),
+        ("torch.LongTensor(1, [2])", "multiple positional arguments that were not all integers"),
+        ("torch.LongTensor(hello='1')", "hello"),
+        ("x.set_()", "set_() takes one tensor"),
+        ("a = [Plain(), Plain()]\n    a.sort()", "must define a __lt__"),
+        ("a = [Unordered()]\n    a.sort()", "must define a __lt__"),
+        ("a = [Misordered()]\n    a.sort()", "must define a __lt__"),
     ],
 )
 def test_refusals_say_it_in_the_known_words(body, words):
@@ -130,3 +158,52 @@ def test_comments_with_types_of_parameters_and_of_the_whole():
     for text, words in rows.items():
         with pytest.raises(jit.Error, match=words):
             jit.CompilationUnit(text)
+
+
+def test_a_tuple_without_types_of_its_items():
+    def unpacking(t: Any):
+        if isinstance(t, tuple):
+            a, b = t
+        return a + b
+
+    with pytest.raises(jit.Error, match="Provided tuple is not fully defined/refined"):
+        jit.script(unpacking)
+
+
+def test_what_a_fork_gives_is_told_as_a_future():
+    def whole(x: int):
+        return x + 1
+
+    def forked(x: int) -> jit.Future[float]:
+        return jit.fork(whole, x)
+
+    def program(x: int):
+        return jit.wait(forked(x))
+
+    words = r"was annotated as having type Future\[float\] but is actually of type Future\[int\]"
+    with pytest.raises(jit.Error, match=words):
+        jit.script(program)
+
+
+def test_an_item_that_does_not_fit_is_shown_with_its_whole_statement():
+    with pytest.raises(jit.Error) as found:
+        jit.CompilationUnit("def f():\n    a = dict()\n    a[1] = 2\n    return a")
+    *_, text, marks = str(found.value).splitlines()
+    assert text.strip() == "a[1] = 2" and marks.strip() == "^" * len("a[1] = 2") + " <--- HERE"
+
+
+def test_each_line_stands_below_the_head_of_its_function():
+    def inner(x: int) -> int:
+        return x + 1
+
+    def middle(x):
+        return inner("text")
+
+    def outer(x):
+        return middle(x)
+
+    with pytest.raises(jit.Error) as found:
+        jit.script(outer)
+    rows = [row.strip() for row in str(found.value).splitlines()]
+    for head, line in (("def middle(x):", 'return inner("text")'), ("def outer(x):", "return middle(x)")):
+        assert rows[rows.index(head) + 1] == line

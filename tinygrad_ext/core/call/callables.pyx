@@ -151,6 +151,8 @@ cdef object _refuse(OpFunction f, PyObject **args, Py_ssize_t n, PyObject *kwnam
         more += f" [{f.ops[0].name}{_of_owner(f)}]"
     if more:
         error.args = (f"{error.args[0]}{more}",)
+    if str(getattr(f, "__module__", "")).startswith("tinygrad_ext.ops."):
+        raise _readers["refused_packet"](f.ops, n, keywords, error)
     raise error
 
 

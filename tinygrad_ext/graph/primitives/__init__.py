@@ -7,10 +7,11 @@ says. Rows with an `effect` keep their place; those that change what others may 
 that they have effects.
 """
 
-from . import containers, derivatives, gradients, guards, local, numbers, objects, stacks, tensors, texts
+from . import containers, contexts, derivatives, gradients, guards, local, numbers, objects, stacks, tensors, texts
 from .guards import GuardFailed
 from .local import FORMS
 from .table import CONTROL, TABLE, Primitive, instantiated, primitive
 
-__all__ = ["CONTROL", "FORMS", "TABLE", "GuardFailed", "Primitive", "containers", "derivatives", "gradients", "guards",
-           "instantiated", "local", "numbers", "objects", "primitive", "stacks", "tensors", "texts"]  # fmt: skip
+__all__ = ["CONTROL", "FORMS", "TABLE", "GuardFailed", "Primitive", "containers", "contexts", "derivatives",
+           "gradients", "guards", "instantiated", "local", "numbers", "objects", "primitive", "stacks", "tensors",
+           "texts"]  # fmt: skip

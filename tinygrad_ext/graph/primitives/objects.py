@@ -83,7 +83,12 @@ def keep_caller(function):
 def _call_method(name, owner, *args):
     """A compiled method of what a graph was given: nothing that is not compiled is called."""
     module = getattr(owner, "_tgx_call", None)
-    return module(name, args) if module is not None else _callers[0](owner, _plain(name), args)
+    return module(name, args) if module is not None else call_method_of(owner, _plain(name), args)
+
+
+def call_method_of(owner, name, args):
+    """A method of an object that is no module, compiled."""
+    return _callers[0](owner, name, args)
 
 
 def _new(word):
@@ -209,14 +214,6 @@ def fits(value, type):
     return isinstance(value, cls) if asked is None else asked(value)
 
 
-def _enter(name):
-    from tinygrad_ext.autograd.profiler import record_function  # lazy: few programs name their parts
-
-    part = record_function(name)
-    part.__enter__()
-    return part
-
-
 def _set_grad_mode(mode):
     was, *others = get_modes()
     set_modes(mode, *others)
@@ -270,5 +267,3 @@ primitive("isinstance", "Any str", "bool", lambda value, text: fits(value, _type
 primitive("raise", "str ...", "", _raise, effect="order")
 primitive("set_grad_enabled", "bool", "bool", _set_grad_mode, effect=True)
 primitive("grad_enabled", "", "bool", is_grad_enabled)
-primitive("record_begin", "str", "Any", _enter, effect="order")
-primitive("record_end", "Any", "", lambda part: part.__exit__(None, None, None), effect="order")

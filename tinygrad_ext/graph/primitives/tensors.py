@@ -1,7 +1,9 @@
 """What a graph asks of a tensor that is no op, and does to it."""
 
+from tinygrad_ext.core.call.interop import storage_of
 from tinygrad_ext.core.call.modes import is_grad_enabled
 from tinygrad_ext.core.data import dtype as dtypes
+from tinygrad_ext.core.data.tensor import Tensor
 
 from .table import primitive
 
@@ -24,7 +26,11 @@ primitive("item", "Tensor", None, lambda t: t.item())
 primitive("layout", "Tensor", "Layout", lambda t: t.layout)
 for _name in ("requires_grad", "is_leaf", "is_cuda", "is_sparse", "is_quantized", "is_meta", "is_cpu", "retains_grad"):
     primitive(f"tensor.{_name}", "Tensor", "bool", lambda t, name=_name: getattr(t, name))
-for _name in ("is_floating_point", "is_complex", "is_signed", "is_contiguous", "is_nonzero"):
+ASKED = (
+    *("is_floating_point", "is_complex", "is_signed", "is_contiguous", "is_nonzero"),
+    *("is_conj", "is_neg", "is_inference", "is_shared"),
+)  # questions that are methods without arguments
+for _name in ASKED:
     primitive(f"tensor.{_name}", "Tensor", "bool", lambda t, name=_name: getattr(t, name)())
 for _name in ("element_size", "storage_offset", "get_device"):
     primitive(f"tensor.{_name}", "Tensor", "int", lambda t, name=_name: getattr(t, name)())
@@ -35,6 +41,7 @@ for _name in ("T", "H", "mH"):
 primitive("tensor.grad", "Tensor", "Optional[Tensor]", lambda t: t.grad)
 primitive("tensor.stride", "Tensor", "List[int]", lambda t: [int(n) for n in t.stride()])
 primitive("tensor.stride_of", "Tensor int", "int", lambda t, dim: int(t.stride(dim)))
+primitive("tensor.type", "Tensor", "str", lambda t: t.type())
 primitive("tensor.tolist", "Tensor", None, lambda t: t.tolist())
 primitive("tensor.backward", "Tensor ...", "", lambda t, *args: t.backward(*args), effect=True)
 primitive("tensor.requires_grad_", "Tensor bool", "Tensor", lambda t, mode: t.requires_grad_(mode), effect=True)
@@ -48,6 +55,8 @@ primitive(
 )
 primitive("autograd.backward", "Any Any Any bool", "", lambda *row: _backward(*row), effect=True)
 primitive("tensor.write_out", "Tensor Tensor str", "", lambda *row: _write_out(*row), effect=True)
+primitive("tensor.apart", "Tensor str ...", "", lambda *row: _apart(*row), effect="order")
+primitive("tensor.set_", "Tensor Tensor", "Tensor", lambda t, source: t.set_(source), effect=True)
 primitive("tensor.set_grad", "Tensor Any", "", lambda t, grad: setattr(t, "grad", grad), effect=True)
 for _name in ("is_floating_point", "is_complex", "is_signed"):
     primitive(f"dtype.{_name}", "ScalarType", "bool", lambda d, name=_name: getattr(d, name))
@@ -87,6 +96,16 @@ def _write_out(out, value, name):
     if out.shape != value.shape:
         out.resize_(value.shape)
     out.copy_(value)
+
+
+def _apart(written, name, *others):
+    """Raise where what a traced function writes to lies in the same memory as something else that it is given."""
+    room = id(storage_of(written))
+    if any(isinstance(t, Tensor) and id(storage_of(t)) == room for t in others):
+        raise RuntimeError(
+            f"the traced function writes to its argument {name}, and another one lies in the same memory; its graph "
+            "holds for arguments that share none. Pass a clone()"
+        )
 
 
 def _item_set(t, index, value):

@@ -227,7 +227,7 @@ def _str(c, args, kwargs):
     _only(c, "str", args, kwargs, (0, 1))
     if not args:
         return ""
-    operand = c.value(args[0])
+    operand = c.for_text(args[0])
     made = c.call_magic("__str__", operand, [])
     if made is not None:
         return made

@@ -2,7 +2,7 @@
 
 import ast
 
-from tinygrad_ext.graph.types import COMPLEX, DEVICE, DTYPE, FLOAT, INT, SCALAR, STR, TENSOR, Type
+from tinygrad_ext.graph.types import ANY, COMPLEX, DEVICE, DTYPE, FLOAT, INT, SCALAR, STR, TENSOR, Type
 
 from .compiler import expression, hook
 from .errors import NotSupportedError
@@ -17,7 +17,12 @@ def _call(c, node):
         args, kwargs = arguments(c, node)
         made = c.call_magic("__call__", operand, args, kwargs)
         if made is None:
-            c.fault(f"cannot call a value of type {type_of(operand)}: it has no __call__")
+            way_out = (
+                "A module in whose place a method puts another is called by what its class says that forward gives: "
+                "write def forward(...) -> Tensor, or annotate the attribute with a jit.interface."
+            )
+            given = type_of(operand)
+            c.fault(f"cannot call a value of type {given}: it has no __call__", way_out if given is ANY else "")
         return made
     whole = getattr(operand, "call_node", None)
     if whole is not None:

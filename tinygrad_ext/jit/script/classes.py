@@ -46,8 +46,14 @@ class ClassValue(Static):
     def told(self):
         return f"the class {self.python.__name__}"
 
+    def as_text(self):
+        return str(self.python)
+
     def as_value(self, c):
-        c.fault(f"python value of type 'type' cannot be used as a value: {self.told()}; failed to convert Python type")
+        c.fault(
+            f"python value of type 'type' cannot be used as a value: {self.told()}; failed to convert Python type",
+            "Write isinstance(x, ...) to ask for a type, or str(type(x)) for its name.",
+        )
 
     def attribute(self, c, name):
         cls = self.python

@@ -22,8 +22,9 @@ def comprehended(c, node, type):
     """A comprehension of a list or dict that has a type by the program's word."""
     word, make = ("List", _list) if isinstance(node, ast.ListComp) else ("Dict", _dict)
     found = [t for t in parts_of(type) if t.word == word]
-    if not found and type.word == "Union":
-        c.fault(f"Expected an Union type annotation with an inner {word} type, not {type}")
+    if not found and type is not ANY:
+        whole = "an Union type annotation with an inner" if type.word == "Union" else "an annotation of type"
+        c.fault(f"Expected {whole} {word}{' type' * (type.word == 'Union')}, but got {type}")
     return make(c, node, found[0] if len(found) == 1 else None)
 
 

@@ -24,7 +24,7 @@ def _text(c, value, type, name, args, kwargs):
     if name == "format":
         if kwargs:
             c.fault("format() takes positional arguments only in script; write an f-string")
-        return c.emit("prim::format", (value, *[c.value(a) for a in args]), STR)
+        return c.emit("prim::format", (value, *[c.for_text(a) for a in args]), STR)
     required, more, result = METHODS[name]
     required, more = required.split(), more.split()
     names = {"split": ["sep", "maxsplit"], "rsplit": ["sep", "maxsplit"], "splitlines": ["keepends"], "replace": [],

@@ -1,11 +1,12 @@
-"""`with`: grad modes, record_function, objects with __enter__ and __exit__, which are left before what raises."""
+"""`with`: grad modes, record_function, objects with __enter__ and __exit__, which are left before what raises; where
+an op fails, by whoever runs the graph, see `primitives.contexts`."""
 
 import ast
 
 import tinygrad_ext as tg
 from tinygrad_ext.autograd.profiler import record_function
 from tinygrad_ext.graph.primitives.objects import class_of
-from tinygrad_ext.graph.types import ANY, BOOL, STR
+from tinygrad_ext.graph.types import ANY, BOOL, INT, STR
 
 from .compiler import hook, statement
 from .expressions import KINDS
@@ -54,8 +55,20 @@ def context(c, manager):
         if made[0].python.__code__.co_argcount != 1:
             c.fault("__enter__ must have only one argument and one return value")
         _check_exit(c, made[1].python)
-        return lambda: made[0].call(c, [], {}), lambda: made[1].call(c, [None] * 3, {})
+        entered = []
+        return lambda: _enter_object(c, manager, made[0], entered), lambda: _leave_object(c, entered[0], made[1])
     return c.fault(f"{manager.told()} cannot stand in a with; no_grad(), record_function(...) and objects can")
+
+
+def _enter_object(c, manager, enter, entered):
+    made = enter.call(c, [], {})
+    entered.append(c.emit("prim::context_begin", (manager,), INT))
+    return made
+
+
+def _leave_object(c, entered, leave):
+    c.effect("prim::context_end", entered)
+    leave.call(c, [None] * 3, {})
 
 
 def _check_exit(c, function):

@@ -9,6 +9,8 @@ from tinygrad_ext.core.data import dtype as dtypes
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.graph import derivative
 from tinygrad_ext.graph.check import type_of
+from tinygrad_ext.graph.ir import values_in
+from tinygrad_ext.graph.primitives import contexts as contexts_of_run
 from tinygrad_ext.graph.primitives.objects import PYTHONS, also_error, fits, keep_caller, word_of
 from tinygrad_ext.graph.types import ANY, BOOL, FLOAT, TENSOR, Type, accepts
 
@@ -34,6 +36,7 @@ from . import (  # each file adds its handlers to the compiler's tables
     package,
     questions,
     statements,
+    tensors,
     traced,
 )
 from .compiler import Compiler, Frame
@@ -45,7 +48,8 @@ from .types import not_a_member, type_of_python
 
 HANDLERS = (
     builtins, calls, captured, classes, comprehensions, conditions, containers, contexts, expressions, forked, hints,
-    items, iteration, loops, modules, operators, ops, outside, package, questions, statements, traced,
+    items, iteration, loops, modules, operators, ops, outside, package, questions, statements, tensors,
+    traced,
 )  # fmt: skip
 
 
@@ -66,14 +70,18 @@ class Entry:
         graph = self.graph
         row = self._bound(args, kwargs)
         state = [getattr(owner, name) for _, owner, name in self.accessors]
+        entered = contexts_of_run.count()
         try:
             if not graph.effects:
                 wants = levels_on() or (is_grad_enabled() and _wants_grad([*row, *state]))
                 result, after = (_derive if wants else _execute)(graph, row, state)
             else:
                 result, after = _interpret(graph, row, state)
-        except PYTHONS as error:
-            raise also_error(error) from None
+        except BaseException as error:
+            contexts_of_run.leave_to(entered)
+            if isinstance(error, PYTHONS):
+                raise also_error(error) from None
+            raise
         for (each, owner, name), new in zip(self.accessors, after):
             if each.written:
                 setattr(owner, name, new)
@@ -119,6 +127,8 @@ class Entry:
         if name in self.broadcasts and fits(value, wanted.args[0]):
             return [value] * self.broadcasts[name]
         if wanted is TENSOR and isinstance(value, Tensor):
+            if type(value) is not Tensor and value.is_sparse:
+                self._check_sparse(name)
             return value
         given = type_of_python(value)
         if (given is not None and accepts(wanted, given)) or fits(value, wanted):
@@ -146,6 +156,15 @@ class Entry:
             f"'{told}'.{inferred}{why and f' {why}.'}\nPosition: {position}\nValue: {value!r}\n"
             f"Declaration: {self.declaration}"
         )
+
+    def _check_sparse(self, name):
+        """Raise where a sparse tensor is given that an op takes: their kernels compute with plain ones."""
+        for node in self.graph.walk():
+            if node.op.startswith("aten::") and any(getattr(v, "name", None) == name for v in values_in(node.args)):
+                raise RuntimeError(
+                    f"{self.graph.name}(): argument '{name}' is a sparse tensor, and {node.op} takes plain ones in a "
+                    "compiled program; pass to_dense(), or use sparse.mm(), sparse.addmm() and sparse.sum() in it"
+                )
 
 
 def _converted(value, wanted):

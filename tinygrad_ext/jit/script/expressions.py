@@ -7,7 +7,7 @@ import types as python_types
 from tinygrad_ext.core.data import dtype as dtypes
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.futures import Future
-from tinygrad_ext.graph.types import STR
+from tinygrad_ext.graph.types import ANY, STR
 from tinygrad_ext.registry.op_namespace import Namespace
 
 from ..annotations import LISTS, broadcast_of
@@ -159,13 +159,20 @@ def _f_string(c, node):
     return c.emit("prim::format", (template, *args), STR)
 
 
+@hook
+def for_text(c, operand):
+    """An operand that goes into a text, as a value."""
+    text = operand.as_text() if isinstance(operand, Static) else None
+    return c.value(operand) if text is None else text
+
+
 def _template(c, parts):
     text, args = "", []
     for part in parts:
         if isinstance(part, ast.Constant):
             text += part.value.replace("{", "{{").replace("}", "}}")
             continue
-        args.append(c.value(c.expression(part.value)))
+        args.append(c.for_text(c.expression(part.value)))
         conversion = "" if part.conversion == -1 else "!" + chr(part.conversion)
         spec = ""
         if part.format_spec is not None:
@@ -252,7 +259,8 @@ def unpacked(c, operand, count=None):
     items = list(items)
     if count is not None and len(items) != count:
         few = len(items) < count
-        if not items and not isinstance(operand, Static):
+        untold = not items or type_of(operand).args == (ANY,)
+        if untold and not isinstance(operand, Static):
             c.fault("Provided tuple is not fully defined/refined: its items have no types", _TUPLE_TOLD)
         many = "" if few else "too many values to unpack: "
         c.fault(

@@ -5,8 +5,11 @@ the same bits each time. In a graph a Future is a tuple of its one value, so it 
 passed to functions, derived and saved, and nothing that reads graphs knows of it.
 """
 
+from tinygrad_ext.graph.types import accepts
+
 from ..forks import fork, wait
 from .compiler import hook
+from .errors import misfit
 from .values import Method, TupleValue, type_of
 
 
@@ -66,6 +69,10 @@ def future_attribute(c, operand, name):
 
 @hook
 def check_leaves(c, operand):
-    """Refuse a Future as the result of a program."""
+    """Refuse a Future as the result of a program, and one of something else than the function says."""
+    wanted, given = c.frame.returns, type_of(operand)
+    told = isinstance(operand, FutureValue) and given is not None and wanted is not None and wanted.word == "Tuple"
+    if told and len(wanted.args) == 1 and not accepts(wanted, given):
+        c.fault(misfit("a value to return", f"Future[{wanted.args[0]}]", f"Future[{given.args[0]}]"))
     if isinstance(operand, FutureValue) and len(c.frames) == 1:
         c.fault("a Future does not leave a compiled program", "Write `return jit.wait(...)`.")

@@ -14,8 +14,9 @@ from tinygrad_ext.graph.types import ANY, NONE, TENSOR, Type, accepts
 
 from .compiler import Compiler, Frame, hook
 from .functions import Parameters, lookup_of
+from .markers import MODIFIER
 from .source import source_of
-from .types import parts_of
+from .types import annotations_of, parts_of
 from .values import ListLiteral, Method, Static, TupleValue, type_of
 
 _SELF = 1  # arguments of a method that are not written down in a call
@@ -153,6 +154,32 @@ def interface_of_archive(word, names):
     made = interface(type(word, (nn.Module,), {"_tgx_names": tuple(names)}))
     word_of(made)
     return made
+
+
+def check_fitting(cls, name, value):
+    """RuntimeError where the interface of a child of a class forbids that a module takes its place."""
+    told = next((a[name] for a in map(annotations_of, cls.__mro__) if name in a), None)
+    why = lacking(value, told) if is_interface(told) else ""
+    if why:
+        owner = f"{cls.__name__} has the interface {told.__name__}"
+        raise RuntimeError(f"{why}; it is not compatible with interface {told.__name__}: {name} of {owner}")
+
+
+_implied = weakref.WeakKeyDictionary()  # class of modules -> the interface that its methods are
+
+
+def implied_interface(cls):
+    """The interface that the methods of a module's class are, those that tell what they give; None without forward."""
+    if cls not in _implied:
+        told = {n: f for n, f in methods_of_interface(cls).items() if not n.startswith("__") and _tells(f)}
+        space = {**told, "__module__": cls.__module__}
+        _implied[cls] = interface(type(cls.__name__, (nn.Module,), space)) if "forward" in told else None
+    return _implied[cls]
+
+
+def _tells(function):
+    """Whether a function can be asked of a module that is not known: it is Python, and says what it gives."""
+    return getattr(function, MODIFIER, None) is None and "return" in getattr(function, "__annotations__", ())
 
 
 # ---- values of an interface ----------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from .environment import ABSENT
 from .errors import FrontendError
 from .expressions import kind
 from .functions import FunctionValue
-from .interfaces import Choice, is_interface
+from .interfaces import Choice, implied_interface, is_interface
 from .markers import MODIFIER, Attribute, annotate
 from .module_hooks import call_with_hooks, hooks_of
 from .module_parts import OF_CONTAINERS, OF_MODULES, ModuleTable
@@ -223,7 +223,8 @@ class ModuleValue(Static):
     def _replace(self, c, name, operand):
         """self.child = operand: the other module is there when the method is done."""
         child = self.child_as_told(c, name)
-        wanted = getattr(child, "cls_told", None) and Type(word_of(child.cls_told))
+        told = getattr(child, "cls_told", None) or (isinstance(child, ModuleValue) and implied_interface(child.cls))
+        wanted = Type(word_of(told)) if told else None
         operand = c.as_interface(operand, wanted)
         if not isinstance(operand, (ModuleValue, Choice)) and type_of(operand) not in (ANY, wanted):
             c.fault(f"self.{name} is a module, which only a module takes the place of")

@@ -9,6 +9,7 @@ from tinygrad_ext.graph.primitives.objects import class_of
 from tinygrad_ext.graph.types import ANY, BOOL, COMPLEX, FLOAT, INT, SCALAR, STR, TENSOR
 
 from .compiler import expression, hook
+from .errors import CompileError
 from .types import NUMBERS, is_enum, is_number, parts_of, unify, union
 from .values import ListLiteral, Static, TupleOfList, TupleValue, is_constant, type_of
 
@@ -111,6 +112,10 @@ def _promoted(op, b, x, y):
 
 
 def _of_containers(c, op, a, b, x, y):
+    if isinstance(a, TupleOfList) or isinstance(b, TupleOfList):
+        a, b = _listed(c, a), _listed(c, b)
+        made = _of_containers(c, op, a, b, type_of(a), type_of(b))
+        return made if made is None else TupleOfList(c.value(made))
     if isinstance(op, ast.Add):
         if isinstance(a, TupleValue) and isinstance(b, TupleValue):
             return TupleValue([*a.values, *b.values])
@@ -134,19 +139,26 @@ def _of_containers(c, op, a, b, x, y):
             return c.emit("prim::repeat", (c.value(a), b), x)
         if x is INT and (y is STR or (y is not None and y.word == "List")):
             return c.emit("prim::repeat", (c.value(b), a), y)
+        if c.is_tuple(b) and x is INT:
+            a, b, y = b, a, x
         if isinstance(a, TupleValue) and type(b) is int:
             return TupleValue(a.values * b)
-        if _is_word(b, "Tuple") and x is INT:
+        if c.is_tuple(b) and x is INT:
             a, b, y = b, a, INT
-        if _is_word(a, "Tuple") and y is INT:  # a list, as the number of its items is not known
-            items = c.unpacked(a)
-            if len({str(type_of(item)) for item in items}) == 1:
-                items = c.value(ListLiteral(items))
-                return c.emit("prim::repeat", (items, b), items.type)
+        if c.is_tuple(a) and y is INT:
+            listed = c.value(_listed(c, a))
+            return TupleOfList(c.emit("prim::repeat", (listed, b), listed.type))
     if isinstance(op, ast.Mod) and x is STR:
         items = b.values if isinstance(b, TupleValue) else [b]
         return c.emit("prim::percent", (a, *[c.value(i) for i in items]), STR)
     return None
+
+
+def _listed(c, operand):
+    """A tuple, also of as many items as a list has, as a list; another operand as it is."""
+    if isinstance(operand, TupleOfList):
+        return operand.listed
+    return ListLiteral(c.unpacked(operand)) if c.is_tuple(operand) else operand
 
 
 def _as_lists(c, a, b):
@@ -276,11 +288,24 @@ def compare(c, op, a, b):
 _ORDERED = (INT, FLOAT, BOOL, STR, SCALAR, TENSOR, ANY)  # Any: Python says when it runs
 
 
+def _is_order(c, type):
+    """Whether the __lt__ of a class gives a bool; what is written down to see it is taken back."""
+    block, count, effects = c.block, len(c.block.nodes), c.graph.effects
+    one = c.emit("prim::undefined", (), type)
+    try:
+        return type_of(c.call_magic("__lt__", one, [one])) is BOOL
+    except CompileError:
+        return False
+    finally:
+        del block.nodes[count:]
+        c.graph.effects = effects
+
+
 @hook
 def check_ordered(c, type, what):
     """Raise where items of a type cannot be put in order."""
     cls = class_of(type.word)
-    if type in _ORDERED or (cls is not None and cls.__lt__ is not object.__lt__):
+    if type in _ORDERED or (cls is not None and cls.__lt__ is not object.__lt__ and _is_order(c, type)):
         return
     if type.word in ("List", "Tuple"):
         for inner in type.args:
@@ -288,7 +313,8 @@ def check_ordered(c, type, what):
         return
     c.fault(
         f"{what}: values of type {type} are not sortable",
-        "Numbers, texts, lists and tuples of them are; a class must define a __lt__ method.",
+        "Numbers, texts, lists and tuples of them are; a class must define a __lt__ method, which takes another of "
+        "its objects and gives a bool.",
     )
 
 

@@ -1,24 +1,20 @@
-"""Calls of ops: which overload takes the arguments, by the schemas; and the methods and attributes of tensors."""
+"""Calls of ops: which overload takes the arguments, by the schemas."""
 
 from tinygrad_ext.core.call.arguments import OTHER_NAMES
 from tinygrad_ext.core.call.callables import OpFunction
-from tinygrad_ext.core.call.op_tables import methods
 from tinygrad_ext.core.data import dtype as dtypes
 from tinygrad_ext.graph.ir import Value
 from tinygrad_ext.graph.types import (
     BOOL,
     DEVICE,
-    DTYPE,
     FLOAT,
     INT,
-    LAYOUT,
     NONE,
     SCALAR,
     STR,
     TENSOR,
     Type,
     accepts,
-    list_of,
     of_schema,
 )
 from tinygrad_ext.registry.table import variants
@@ -26,7 +22,7 @@ from tinygrad_ext.registry.table import variants
 from .compiler import hook
 from .expressions import kind
 from .types import NUMBERS
-from .values import ListLiteral, Method, Static, TupleValue, as_list, is_constant, type_of
+from .values import ListLiteral, Static, TupleValue, as_list, is_constant, type_of
 
 
 class Mismatch(Exception):
@@ -139,7 +135,7 @@ def _match(c, op, args, kwargs, convert):
         said = _spelling(arg, i, kwargs)
         if positional and not arg.kwarg_only:
             if said is not None:
-                raise Mismatch(f"argument '{said}' is given twice")
+                raise Mismatch(f"argument '{said}' specified twice")
             operand = positional.pop(0)
             if i == last and positional and arg.is_list and type_of(operand) in (INT, TENSOR):
                 operand, positional = ListLiteral([operand, *positional]), []
@@ -151,7 +147,7 @@ def _match(c, op, args, kwargs, convert):
             row.append(_default(arg))
             continue
         else:
-            raise Mismatch(f"argument '{arg.name}' is missing")
+            raise Mismatch(f"Argument {arg.name} not provided")
         row.append(_fit(c, arg, operand, op.record, convert))
     if positional:
         raise Mismatch(f"takes {last + 1} positional arguments, {len(args)} are given")
@@ -181,7 +177,10 @@ def _fit(c, arg, operand, record, convert):
     if not arg.is_list:
         return _element(c, arg, operand, record, convert, arg.optional)
     if isinstance(operand, (ListLiteral, TupleValue)):
-        return tuple([_element(c, arg, v, record, convert, arg.elem_optional) for v in operand.values])
+        try:
+            return tuple([_element(c, arg, v, record, convert, arg.elem_optional) for v in operand.values])
+        except Mismatch as why:
+            raise why if given is None else _mismatch(arg, given) from None
     if given is None:
         raise _mismatch(arg, given)
     if given.word == "Tuple":
@@ -199,15 +198,14 @@ def _fit(c, arg, operand, record, convert):
 
 
 def _mismatch(arg, given):
-    return Mismatch(
-        f"Expected a value of type '{arg.spelling}' for argument '{arg.name}' but instead found type '{given}'"
-    )
+    wanted = of_schema(arg) if arg.is_list else arg.spelling
+    return Mismatch(f"Expected a value of type '{wanted}' for argument '{arg.name}' but instead found type '{given}'")
 
 
 def _element(c, arg, operand, record, convert, optional):
     given, word = type_of(operand), arg.type
     if word == "Any":
-        return _anything(c, operand)
+        return anything(c, operand)
     if given is None or (isinstance(operand, Static)):
         found = _DTYPE_OF.get(getattr(operand, "python", None)) if word == "ScalarType" else None
         if found is None:
@@ -246,155 +244,8 @@ class _Plain:
         self.type = arg.type
 
 
-def _anything(c, operand):
+def anything(c, operand):
+    """The operand as an argument that may be anything: a list or tuple stays apart in its items."""
     if isinstance(operand, (ListLiteral, TupleValue)):
-        return tuple([_anything(c, v) for v in operand.values])
+        return tuple([anything(c, v) for v in operand.values])
     return c.value(operand)
-
-
-# ---- methods and attributes of tensors -----------------------------------------------------------------------------
-
-_ATTRIBUTES = {
-    "shape": ("prim::shape", list_of(INT)),
-    "dtype": ("prim::dtype", DTYPE),
-    "device": ("prim::device", DEVICE),
-    "layout": ("prim::layout", LAYOUT),
-    "ndim": ("prim::rank", INT),
-    "grad": ("prim::tensor.grad", Type("Optional", (TENSOR,))),
-    **{
-        name: (f"prim::tensor.{name}", BOOL)
-        for name in [
-            "requires_grad",
-            "is_leaf",
-            "is_cuda",
-            "is_sparse",
-            "is_quantized",
-            "is_meta",
-            "is_cpu",
-            "retains_grad",
-        ]
-    },
-    **{name: (f"prim::tensor.{name}", INT) for name in ("itemsize", "nbytes", "output_nr")},
-    **{name: (f"prim::tensor.{name}", TENSOR) for name in ("T", "H", "mH")},
-}
-_VIEWS = {
-    "data": ("aten::detach",),
-    "real": ("aten::real",),
-    "imag": ("aten::imag",),
-    "mT": ("aten::transpose.int", -2, -1),
-}
-_QUESTIONS = {
-    **dict.fromkeys(("dim", "ndimension"), ("prim::rank", INT)),
-    **dict.fromkeys(("numel", "nelement"), ("prim::numel", INT)),
-    **{
-        name: (f"prim::tensor.{name}", BOOL)
-        for name in ("is_floating_point", "is_complex", "is_signed", "is_contiguous", "is_nonzero")
-    },
-    **{name: (f"prim::tensor.{name}", INT) for name in ("element_size", "storage_offset", "get_device")},
-}
-
-
-@hook
-def tensor_attribute(c, tensor, name):
-    """tensor.name"""
-    found = _ATTRIBUTES.get(name)
-    if found is not None:
-        return c.emit(found[0], (tensor,), found[1])
-    if name in _VIEWS:
-        return c.op(_VIEWS[name][0], (tensor, *_VIEWS[name][1:]))
-    if name in _QUESTIONS or name in _SPECIAL or name in methods:
-        return Method(name, lambda c, args, kwargs: call_method(c, tensor, name, args, kwargs))
-    return c.fault(f"'Tensor' object has no attribute or method '{name}' in script")
-
-
-@hook
-def call_method(c, tensor, name, args, kwargs=None):
-    """tensor.name(*args, **kwargs)"""
-    special = _SPECIAL.get(name)
-    if special is not None:
-        return special(c, tensor, args, kwargs or {})
-    question = _QUESTIONS.get(name)
-    if question is not None:
-        return c.emit(question[0], (tensor,), question[1])
-    if name == "__getitem__" and len(args) != 1:
-        c.fault(f"__getitem__() expected exactly 1 argument, got {len(args)}")
-    return call_op(c, name, methods[name].candidates, [tensor, *args], kwargs or {})
-
-
-def _size(c, tensor, args, kwargs):
-    args = [*args, *kwargs.values()]
-    if not args or args[0] is None:
-        return c.emit("prim::shape", (tensor,), list_of(INT))
-    return c.emit("prim::size", (tensor, c.value(args[0], INT, "a dimension")), INT)
-
-
-def _stride(c, tensor, args, kwargs):
-    args = [*args, *kwargs.values()]
-    if not args:
-        return c.emit("prim::tensor.stride", (tensor,), list_of(INT))
-    return c.emit("prim::tensor.stride_of", (tensor, c.value(args[0], INT, "a dimension")), INT)
-
-
-def _item(c, tensor, args, kwargs):
-    return c.emit("prim::item", (tensor,), Type("Scalar"))
-
-
-def _tolist(c, tensor, args, kwargs):
-    return c.fault(
-        "Expected type hint for result of tolist(): how deep the list is, and of what, is not known while compiling",
-        "Write it: items: List[float] = x.tolist(), or annotate(List[float], x.tolist()).",
-    )
-
-
-def _backward(c, tensor, args, kwargs):
-    c.effect("prim::tensor.backward", tensor, *[c.value(a) for a in (*args, *kwargs.values())])
-
-
-def _requires_grad(c, tensor, args, kwargs):
-    mode = (*args, *kwargs.values(), True)[0]
-    return c.emit("prim::tensor.requires_grad_", (tensor, c.value(mode, BOOL)), TENSOR)
-
-
-def _type(c, tensor, args, kwargs):
-    if not args:
-        c.fault("type() without arguments gives a name that script does not have; compare x.dtype")
-    return call_method(c, tensor, "to", args)
-
-
-def _new_tensor(c, tensor, args, kwargs):
-    dtype = kwargs.get("dtype") or c.emit("prim::dtype", (tensor,), DTYPE)
-    return c.op("aten::tensor", (_anything(c, args[0]), dtype, None, False, False))
-
-
-def _set_item(c, tensor, args, kwargs):
-    c.effect("prim::tensor.set_item", tensor, c.value(args[0]), c.value(args[1]))
-
-
-def _resize_as(c, tensor, args, kwargs):
-    """A window on the tensor: in a graph memory keeps its size, and the view tells if it would have to change."""
-    return c.op("aten::view_as", (tensor, *args))
-
-
-_SPECIAL = {
-    "size": _size,
-    "resize_as_": _resize_as,
-    "stride": _stride,
-    "item": _item,
-    "tolist": _tolist,
-    "backward": _backward,
-    "requires_grad_": _requires_grad,
-    "type": _type,
-    "new_tensor": _new_tensor,
-    "__setitem__": _set_item,
-}
-
-
-@hook
-def set_tensor_attribute(c, tensor, name, operand):
-    """tensor.name = operand"""
-    if name == "grad":
-        c.effect("prim::tensor.set_grad", tensor, c.value(operand))
-    elif name == "requires_grad":
-        c.emit("prim::tensor.requires_grad_", (tensor, c.value(operand, BOOL)), TENSOR)
-    else:
-        c.fault(f"the attribute '{name}' of a tensor cannot be set in script")

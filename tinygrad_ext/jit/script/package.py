@@ -5,6 +5,7 @@ import math
 import warnings
 
 import tinygrad_ext as tg
+from tinygrad_ext import sparse
 from tinygrad_ext.core.data import dtype as dtypes
 from tinygrad_ext.graph.primitives.numbers import COMPLEX_MATH
 from tinygrad_ext.graph.primitives.objects import keep_function
@@ -55,6 +56,36 @@ def _grad(c, args, kwargs):
     operands = [_whole(c, row[n]) for n in ("outputs", "inputs", "grad_outputs", "retain_graph")]
     operands += [row["create_graph"], bool(row["allow_unused"])]
     return c.emit("prim::autograd.grad", operands, list_of(optional(TENSOR)))
+
+
+def _of_sparse(function, run, **defaults):
+    """A function of sparse tensors is a step of Python: the ops of a graph take plain tensors."""
+
+    @builtin(function)
+    def _call(c, args, kwargs):
+        row = _arguments(c, f"sparse.{function.__name__}", args, kwargs, defaults)
+        given = [None if row[n] is None else _whole(c, row[n]) for n in defaults]
+        return c.node("prim::python", (keep_function(run), *given), (TENSOR,)).output
+
+
+def _sparse_addmm(mat, mat1, mat2, beta, alpha):
+    return sparse.addmm(mat, mat1, mat2, beta=beta, alpha=alpha)
+
+
+_of_sparse(sparse.sum, sparse.sum, input=None, dim=None, dtype=None)
+_of_sparse(sparse.mm, sparse.mm, mat1=None, mat2=None)
+_of_sparse(sparse.addmm, _sparse_addmm, mat=None, mat1=None, mat2=None, beta=1, alpha=1)
+
+
+@builtin(tg.lu)
+def _lu(c, args, kwargs):
+    row = _arguments(c, "lu", args, kwargs, {"A": None, "pivot": True, "get_infos": False})
+    infos = row["get_infos"]
+    if type(infos) is not bool:
+        c.fault("lu(): get_infos is True or False in script, since it says how many tensors there are")
+    options = {"pivot": row["pivot"], "check_errors": not infos}
+    found = c.call_op("linalg.lu_factor_ex", tg.linalg.lu_factor_ex.candidates, [row["A"]], options)
+    return TupleValue(c.unpacked(found)[: 2 + infos])
 
 
 @builtin(tg.autograd.backward)
@@ -121,6 +152,19 @@ def _asked(name):
 
 for _name in ("is_floating_point", "is_complex", "numel"):
     BUILTINS[getattr(tg, _name)] = _asked(_name)
+
+
+def _as_method(name):
+    def run(c, args, kwargs):
+        given = dict(kwargs)
+        tensor = args[0] if args else given.pop("input", given.pop("self", None))
+        return c.call_method(c.value(tensor, TENSOR, "argument 'input'"), name, args[1:], given)
+
+    return run
+
+
+for _name in ("unique", "unique_consecutive"):
+    BUILTINS[getattr(tg, _name)] = _as_method(_name)
 
 
 @builtin(dtypes.device)
@@ -196,7 +240,9 @@ def _of_dtype(name):
         dtype = getattr(tg, name).dtype
         if len(args) == 1 and not kwargs and type_of(as_list(args[0])) is not INT:
             return c.call_op("tensor", tg.tensor.candidates, args, {"dtype": dtype})
-        return c.call_op("empty", tg.empty.candidates, args, {**kwargs, "dtype": dtype})
+        if len(args) > 1 and any(type_of(a) is not INT for a in args):
+            c.fault(f"{name}() takes a list or sizes; it got multiple positional arguments that were not all integers")
+        return c.call_op("empty", tg.empty.candidates, args or [ListLiteral([0])], {**kwargs, "dtype": dtype})
 
 
 for _name in LEGACY:

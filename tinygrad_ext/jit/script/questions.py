@@ -158,10 +158,20 @@ def _get_attribute(c, node):
 
 def _class_of(c, node):
     operand = c.expression(node.args[0])
-    cls = getattr(operand, "cls", None) if isinstance(operand, Static) else class_of(type_of(operand).word)
+    cls, type = getattr(operand, "cls", None) if isinstance(operand, Static) else None, type_of(operand)
+    if cls is None and type is not None:
+        cls = class_of(type.word) or _CLASSES.get(type.word)
     if cls is None:
-        c.fault("type() takes a module or an object of a class", "Write isinstance(x, ...) to ask for a type.")
+        told = operand.told() if type is None else f"a value of type {type}"
+        way_out = "Write isinstance(x, ...) to ask for a type."
+        c.fault(f"type() takes a module or a value of one type, not {told}", way_out)
     return ClassValue(cls, cls.__name__)
+
+
+_CLASSES = {
+    "Tensor": tg.Tensor, "int": int, "float": float, "bool": bool, "complex": complex, "str": str, "List": list,
+    "Dict": dict, "Tuple": tuple, "NoneType": type(None),
+}  # fmt: skip
 
 
 class Super(Static):

@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import pickle
 
 from .entry import compile_entry
 from .expressions import KINDS
@@ -58,7 +59,9 @@ class ScriptFunction:
         return f"<ScriptFunction {self.schema}>"
 
     def __reduce__(self):
-        raise TypeError(f"a ScriptFunction is not pickled; save {self.__name__} with jit.save, or pickle the function")
+        raise pickle.PickleError(
+            f"ScriptFunction cannot be pickled; save {self.__name__} with jit.save, or pickle the function"
+        )
 
 
 def _known(c, value, name):

@@ -21,14 +21,13 @@ from .entry import compile_entry
 from .errors import Error
 from .expressions import KINDS
 from .functions import FunctionValue
-from .interfaces import is_interface, lacking
+from .interfaces import check_fitting
 from .markers import MODIFIER, Attribute
 from .module_hooks import hooks_of
 from .modules import ModuleValue, class_of_module
 from .script_function import ScriptFunction
 from .sequences import give_magic
 from .source import functions_of
-from .types import annotations_of
 
 _compiled = weakref.WeakKeyDictionary()  # module -> {method: Entry}; apart, so that copies compile anew
 _BLANK = set(nn.Module().__dict__)
@@ -215,7 +214,7 @@ class ScriptModule(nn.Module, metaclass=_Making):
             raise RuntimeError(f"Can't set constant '{name}', which is compiled in with {getattr(self, name, None)!r}")
         if isinstance(value, nn.Module) and value is not self.__dict__.get("_modules", {}).get(name):
             if name in self._modules:
-                _fitting(self, name, value)
+                check_fitting(class_of_module(self), name, value)
                 _forget_all()
             value = wrap(value)
         super().__setattr__(name, value)
@@ -269,6 +268,12 @@ class ScriptModule(nn.Module, metaclass=_Making):
             if isinstance(found, script_method) and name not in STATE_METHODS:
                 method_of(self, name, found._fn)
 
+    def __copy__(self):
+        """Another module of the same parameters, buffers, attributes and children."""
+        made = type(self).__new__(type(self))
+        nn.Module.__setstate__(made, {k: copy.copy(v) if isinstance(v, dict) else v for k, v in vars(self).items()})
+        return made
+
     def __deepcopy__(self, memo):
         """A copy of all it has, whatever its own `__getstate__` says is saved."""
         made = memo[id(self)] = type(self).__new__(type(self))
@@ -284,15 +289,6 @@ class ScriptModule(nn.Module, metaclass=_Making):
     def _tgx_call(self, name, args):
         """What a graph gets that calls a method of this module: compiled ones only."""
         return self(*args) if name == "__call__" else self._method(name)(*args)
-
-
-def _fitting(module, name, value):
-    """RuntimeError where the interface of a child forbids that a module takes its place."""
-    told = next((a[name] for a in map(annotations_of, class_of_module(module).__mro__) if name in a), None)
-    why = lacking(value, told) if is_interface(told) else ""
-    if why:
-        told, owner = told.__name__, f"{class_of_module(module).__name__} has the interface {told.__name__}"
-        raise RuntimeError(f"{why}; it is not compatible with interface {told}: {name} of {owner}")
 
 
 class RecursiveScriptModule(ScriptModule):

@@ -58,7 +58,7 @@ class Source:
         return place
 
     def mark(self, node):
-        """The line of a node with a caret under its place."""
+        """The line of a node with a caret under its place, below the one that begins the function."""
         number = getattr(node, "lineno", self.tree.lineno)
         text = self._lines[number - 1].rstrip("\n") if 0 < number <= len(self._lines) else ""
         start = getattr(node, "col_offset", 0)
@@ -66,7 +66,16 @@ class Source:
         end = node.end_col_offset if getattr(node, "end_lineno", None) == number else len(text)
         indent = len(text) - len(text.lstrip())
         marked = " " * max(start - indent, 0) + "^" * max(end - start, 1)
-        return f'  File "{self.filename}", line {number}, in {self.name}\n    {text.strip()}\n    {marked} <--- HERE'
+        head = self._head(number)
+        return (
+            f'  File "{self.filename}", line {number}, in {self.name}\n{head}    {text.strip()}\n    {marked} <--- HERE'
+        )
+
+    def _head(self, number):
+        """The line that begins the function, for what stands on another: it tells names and types of the arguments."""
+        first = self.tree.lineno
+        known = isinstance(self.tree, ast.FunctionDef) and 0 < first <= len(self._lines) and number != first
+        return f"    {self._lines[first - 1].strip()}\n" if known else ""
 
     def type_comments(self):
         """See `type_comments.type_comments`."""

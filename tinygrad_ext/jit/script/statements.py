@@ -134,8 +134,8 @@ def _plain_static(operand):
 
 @hook
 def assign(c, target, operand):
-    """Bind a target of an assignment. What is wrong with an attribute is told of the whole statement."""
-    with c.at(c.nodes[-1] if isinstance(target, ast.Attribute) and c.nodes else target):
+    """Bind a target of an assignment. What is wrong with an attribute or item is told of the whole statement."""
+    with c.at(c.nodes[-1] if isinstance(target, (ast.Attribute, ast.Subscript)) and c.nodes else target):
         if isinstance(target, ast.Name):
             _bind(c, target.id, operand)
         elif isinstance(target, (ast.Tuple, ast.List)):
@@ -196,7 +196,9 @@ def _of_its_type(c, name, outside, before, operand):
 
 def _unpack(c, target, operand):
     names = target.elts
-    items = c.unpacked(operand, None if any(isinstance(n, ast.Starred) for n in names) else len(names))
+    given = getattr(c.nodes[-2], "value", None) if len(c.nodes) > 1 else None
+    with c.at(given if isinstance(given, ast.expr) else target):
+        items = c.unpacked(operand, None if any(isinstance(n, ast.Starred) for n in names) else len(names))
     starred = next((i for i, n in enumerate(names) if isinstance(n, ast.Starred)), None)
     if starred is not None:
         after = len(names) - starred - 1
@@ -284,7 +286,7 @@ def _return(c, node):
         if frame.returns is NONE and type_of(operand) is not NONE:
             c.fault(f"the function is annotated to return None, but returns a value of type {type_of(operand)}")
         operand = c.value(operand, frame.returns, "a value to return")
-    elif c.scope is not frame.root:
+    elif c.scope is not frame.root or (len(c.frames) == 1 and isinstance(operand, Static) and operand.as_text()):
         operand = c.value(operand)
     given = type_of(operand)
     if frame.returned is not None and given is not None:

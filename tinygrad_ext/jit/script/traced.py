@@ -36,6 +36,11 @@ class TracedValue(Static):
             if type(holder) is not Holder or state.value.type is not TENSOR:
                 c.fault(f'the traced function changes "{state.name}", which script cannot: call it outside')
             mapping[state.value] = c.field(holder, "owner", self.path + state.name, state.kind, TENSOR)
+        for state, holder in zip(graph.state, captured.holders):
+            if state.kind == "argument":
+                others = [mapping[v] for i, v in enumerate(graph.inputs) if holder.owner != (i,)]
+                others += [mapping[s.value] for s in graph.state if s.kind != "argument"]
+                c.effect("prim::tensor.apart", mapping[state.value], state.name, *others)
         _copy(c, graph.block, mapping)
         for state in graph.state:
             if state.written:

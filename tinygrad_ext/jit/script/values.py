@@ -35,6 +35,10 @@ class Static:
         """What stands for it where it leaves the program, or goes into a tuple, list or dict that does."""
         c.fault(f"{self.told()} cannot be used as a value: a graph holds no such thing")
 
+    def as_text(self):
+        """What str() makes of it, where that is known while compiling; else None."""
+        return None
+
     def told(self):
         return self.kind
 

@@ -6,7 +6,6 @@ import warnings
 
 import tinygrad_ext as tg
 from tinygrad_ext.core.call.scripting import is_scripting
-from tinygrad_ext.ops.recurrent import run_layers
 
 from .. import init
 from ..module import Module
@@ -18,6 +17,10 @@ __all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell", "R
 
 _USUAL = {"proj_size": 0, "num_layers": 1, "bias": True, "batch_first": False, "dropout": 0, "bidirectional": False}
 _GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
+
+
+def _permuted(state, order):
+    return state if order is None else state.index_select(1, order)
 
 
 class RNNBase(Module):
@@ -156,17 +159,15 @@ class RNNBase(Module):
 
     def permute_hidden(self, hx, permutation):
         """The state with its batch in another order."""
-        return hx if permutation is None else hx.index_select(1, permutation)
+        return _permuted(hx, permutation)
 
     def _zeros(self, x, batch):
         count = self.num_layers * (1 + self.bidirectional)
         return tg.zeros(count, batch, self.proj_size or self.hidden_size, dtype=x.dtype, device=x.device)
 
-    def _run(self, x, state, sizes):
+    def _run(self, x, state):
         """(output, states) of a batch."""
         settings = (self.bias, self.num_layers, self.dropout, self.training, self.bidirectional)
-        if sizes is not None:
-            return run_layers(self.mode.lower(), x, state, self._flat_weights, *settings, sizes=sizes)
         return self._op(x, state, *settings, self.batch_first)
 
     def forward(self, input, hx: tg.Tensor | None = None):
@@ -183,20 +184,20 @@ class RNNBase(Module):
         x = input if batched else input.unsqueeze(at)
         state = self._state(x, hx, x.shape[at], batched)
         self.check_forward_args(x, state if self.mode == "LSTM" else state[0])
-        output, *last = self._run(x, state, None)
+        output, *last = self._run(x, state)
         if not batched:
             return output.squeeze(at), self._given_back([s.squeeze(1) for s in last])
         return output, self._given_back(list(last))
 
     def _packed(self, input, hx):
         data, batch_sizes, order, back = input
-        sizes = batch_sizes.tolist()
-        state = self._state(data, hx, sizes[0], True)
-        state = [self.permute_hidden(s, order) if hx is not None else s for s in state]
+        state = self._state(data, hx, int(batch_sizes[0]), True)
+        state = [_permuted(s, order) if hx is not None else s for s in state]
         self.check_forward_args(data, state if self.mode == "LSTM" else state[0], batch_sizes)
-        output, *last = self._run(data, state, sizes)
-        last = [self.permute_hidden(s, back) for s in last]
-        return PackedSequence(output, batch_sizes, order, back), self._given_back(last)
+        settings = (self.bias, self.num_layers, self.dropout, self.training, self.bidirectional)
+        output, *last = self._packed_op(data, batch_sizes, state, *settings)
+        last = self._given_back([_permuted(s, back) for s in last])
+        return PackedSequence(output, batch_sizes, order, back), last
 
     def _state(self, x, hx, batch, batched):
         """The first state as a list of tensors (layers times directions, batch, features)."""
@@ -242,6 +243,11 @@ class RNN(RNNBase):
             return tg.rnn_relu(x, state[0], self._flat_weights, *settings)
         return tg.rnn_tanh(x, state[0], self._flat_weights, *settings)
 
+    def _packed_op(self, data, batch_sizes, state, *settings):
+        if self.nonlinearity == "relu":
+            return tg.rnn_relu(data, batch_sizes, state[0], self._flat_weights, *settings)
+        return tg.rnn_tanh(data, batch_sizes, state[0], self._flat_weights, *settings)
+
 
 class GRU(RNNBase):
     """Layers of gated recurrent units (Cho, 2014): reset, update and new gate, in this order in the weights."""
@@ -256,6 +262,9 @@ class GRU(RNNBase):
 
     def _op(self, x, state, *settings):
         return tg.gru(x, state[0], self._flat_weights, *settings)
+
+    def _packed_op(self, data, batch_sizes, state, *settings):
+        return tg.gru(data, batch_sizes, state[0], self._flat_weights, *settings)
 
 
 class LSTM(RNNBase):
@@ -300,6 +309,9 @@ class LSTM(RNNBase):
 
     def _op(self, x, state, *settings):
         return tg.lstm(x, state, self._flat_weights, *settings)
+
+    def _packed_op(self, data, batch_sizes, state, *settings):
+        return tg.lstm(data, batch_sizes, state, self._flat_weights, *settings)
 
     def forward(self, input, hx: tuple[tg.Tensor, tg.Tensor] | None = None):
         """(output, (last output, last cell)). A PackedSequence gives one."""

@@ -247,3 +247,10 @@ def dict_by_ints(d: Dict[int, str]):
     for k, v in d.items():
         out += str(k) + v
     return out
+
+
+@case(3, 0, differs="PyTorch makes lists of them")
+def tuples_of_unknown_length(n: int):
+    a = (1, 2) * n
+    b = n * (0,) + (3,)
+    return a, b, (0,) + b + (4, 5), len(b), b[-1], (7, 8) * 2

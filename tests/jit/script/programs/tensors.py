@@ -277,3 +277,46 @@ def results_go_into_out(x, values, places):
 )
 def out_that_cannot_be_written(x, out):
     return torch.add(x, 1.0, out=out)
+
+
+@case(
+    (torch.arange(3.0), torch.ones(2, 3, 4), 1),
+    (torch.arange(4.0), torch.ones(2, 3, 4), 2),
+    (torch.ones(1), torch.ones(1), 0),
+)
+def sizes_that_repeat(x, like, dim: int):
+    size = (1,) * dim + (-1,) + (1,) * (like.dim() - dim - 1)
+    return x.view(size).expand_as(like)
+
+
+@case((torch.ones(2), 3), differs="its script does not run type()")
+def types_in_texts(x, n: int):
+    same = type(x) == type(x + 1)
+    if n > 5:
+        raise TypeError(f"got {type(x)}")
+    return same, type(n) == type(x), f"{type(n)}", str(type([n])), x.type()
+
+
+@case(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), differs="it warns of torch.lu")
+def lu_factors(x):
+    factors, pivots = torch.lu(x)
+    p, l, u = torch.lu_unpack(factors, pivots)
+    return pivots, p @ l @ u
+
+
+@case(torch.ones(2, 3))
+def questions(x):
+    return x.is_conj(), x.conj().is_conj(), x.is_neg(), x.is_inference()
+
+
+@case(
+    (torch.tensor([[1, 3], [3, 2], [3, 2]]), None),
+    (torch.tensor([[1, 3], [3, 2]]), 0),
+    differs="no method unique there",
+)
+def unique_elements(x, dim: Optional[int]):
+    a = torch.unique(x)
+    b, c = torch.unique(a, return_counts=True, dim=dim)
+    d, e, f = x.unique(True, True, True)
+    g, h = x.unique_consecutive(True, dim=dim)
+    return a, b, c, d, e, f, torch.unique_consecutive(x, dim=dim) + 1, g, h

@@ -1,0 +1,82 @@
+"""What a traced program makes of arguments that are not like the examples."""
+
+import pytest
+
+import tinygrad_ext as tg
+from tinygrad_ext import jit, nn
+
+
+class Sum(nn.Module):
+    def forward(self, x, y=None):
+        return x if y is None else x + y
+
+
+@pytest.mark.parametrize(
+    "given, words",
+    [
+        ({"z": 1, "y": 1}, r"forward\(\) is missing value for argument 'x'"),
+        ({"x": 1, "y": 1, "z": 1}, r"forward\(\): got an unexpected keyword argument 'z'"),
+    ],
+)
+def test_arguments_that_the_program_does_not_take(given, words):
+    x = tg.ones(2)
+    traced = jit.trace(Sum(), example_kwarg_inputs={"x": x, "y": x})
+    with pytest.raises(RuntimeError, match=words):
+        traced(**dict.fromkeys(given, x))
+    assert traced(x=x).equal(x) and traced(x, x).equal(x + x)
+
+
+def test_a_loaded_trace_for_another_number_of_dimensions_runs_and_warns(tmp_path):
+    traced = jit.trace(lambda a, b: a * b + b, (tg.ones(2, 3), tg.ones(2, 3)))
+    traced.save(tmp_path / "traced.pt")
+    loaded, a, b = jit.load(tmp_path / "traced.pt"), tg.arange(3.0), tg.ones(3)
+    with pytest.warns(jit.TracerWarning, match="for other numbers of dimensions"):
+        assert loaded(a, b).equal(a * b + b)
+    with pytest.raises(RuntimeError, match="saved with graphs for arguments"):
+        loaded(a.to(tg.int64), b)
+
+
+def test_examples_that_share_memory_which_is_written_to_get_their_own():
+    def filled(x, y):
+        x[:, 2] = y + 1
+        return x
+
+    x = tg.zeros(3, 4)
+    traced = jit.trace(filled, (x, x[:, 0]))
+    assert x.equal(tg.zeros(3, 4))
+    x = tg.arange(50.0).reshape(10, 5)
+    assert traced(x.clone(), x[:, 0]).equal(filled(x.clone(), x[:, 0]))
+    with pytest.raises(RuntimeError, match="lies in the same memory"):
+        traced(x, x[:, 0])
+
+
+def in_place(a, b):
+    a += 1
+    b += 1
+    return a, b
+
+
+def test_a_trace_that_writes_to_its_arguments_is_called_in_script_with_memory_of_their_own():
+    traced = jit.trace(in_place, (tg.ones(2), tg.ones(2)))
+
+    @jit.script
+    def calling(x, y):
+        return traced(x, y)
+
+    x, y = tg.ones(2), tg.zeros(2)
+    assert calling(x, y)[0] is not None and x.tolist() == [2, 2] and y.tolist() == [1, 1]
+    for other in (x, x[:1]):
+        with pytest.raises(RuntimeError, match="writes to its argument a, and another one lies in the same memory"):
+            calling(x, other)
+
+
+def test_a_program_that_keeps_what_it_computed_is_refused():
+    kept = []
+
+    def remembering(x):
+        if not kept:
+            kept.append(-x)
+        return x + kept[0]
+
+    with pytest.raises(jit.TracingCheckError, match="Graphs differed across invocations!"):
+        jit.trace(remembering, tg.ones(3))

@@ -1,0 +1,53 @@
+"""`Tensor.set_`: the memory of another tensor, in eager mode and in script."""
+
+import pytest
+
+import tinygrad_ext as tg
+from tinygrad_ext import jit, nn
+
+
+def test_both_show_the_same_memory_afterwards():
+    a, b = tg.ones(3), tg.zeros(2, 2)
+    assert a.set_(b) is a and a.shape == (2, 2)
+    b += 5
+    assert a.equal(b) and a.data_ptr() == b.data_ptr()
+
+
+def test_what_is_refused():
+    with pytest.raises(RuntimeError, match="Could not set tensor of type"):
+        tg.ones(3).set_(tg.zeros(3, dtype=tg.int64))
+    with pytest.raises(RuntimeError, match="leaf Variable that requires grad"):
+        tg.ones(3, requires_grad=True).set_(tg.zeros(3))
+    with pytest.raises(NotImplementedError, match="as_strided"):
+        tg.ones(3).set_(tg.zeros(3).untyped_storage(), 0, (3,), (1,))
+    parameter = nn.Parameter(tg.ones(3))
+    with tg.no_grad():
+        parameter.set_(tg.zeros(2))
+    assert parameter.requires_grad and parameter.tolist() == [0, 0]
+
+
+class Packed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("rows", tg.ones(3, 4))
+
+    @jit.export
+    def pack(self):
+        self.rows.set_(tg.zeros(1))
+
+    @jit.export
+    def unpack(self):
+        self.rows.set_(tg.full((3, 4), 2.0))
+
+    def forward(self, x):
+        return x + self.rows
+
+
+def test_a_method_in_script_sets_a_buffer(tmp_path):
+    scripted = jit.script(Packed())
+    jit.save(scripted, tmp_path / "packed.pt")
+    for module in (scripted, jit.load(tmp_path / "packed.pt"), Packed()):
+        module.pack()
+        assert module.rows.shape == (1,) and module(tg.ones(2)).tolist() == [1, 1]
+        module.unpack()
+        assert module(tg.ones(3, 4)).equal(tg.full((3, 4), 3.0))
