@@ -26,6 +26,21 @@ def test_arguments_that_the_program_does_not_take(given, words):
     assert traced(x=x).equal(x) and traced(x, x).equal(x + x)
 
 
+def test_a_hook_may_give_what_the_caller_left_out():
+    module = Sum()
+    module.register_forward_pre_hook(lambda module, args: (*args, tg.ones(2)))
+    traced = jit.trace(module, (tg.zeros(2),))
+    assert traced(tg.zeros(2)).tolist() == [1, 1] and traced(tg.zeros(2, 2)).tolist() == [[1, 1], [1, 1]]
+    with pytest.raises(TypeError, match="of its own"):
+        jit.trace(refusing, (tg.ones(2),))(tg.ones(3, dtype=tg.int64))
+
+
+def refusing(x):
+    if x.dtype == tg.int64:
+        raise TypeError("a text of its own")
+    return x
+
+
 def test_a_loaded_trace_for_another_number_of_dimensions_runs_and_warns(tmp_path):
     traced = jit.trace(lambda a, b: a * b + b, (tg.ones(2, 3), tg.ones(2, 3)))
     traced.save(tmp_path / "traced.pt")
@@ -68,6 +83,13 @@ def test_a_trace_that_writes_to_its_arguments_is_called_in_script_with_memory_of
     for other in (x, x[:1]):
         with pytest.raises(RuntimeError, match="writes to its argument a, and another one lies in the same memory"):
             calling(x, other)
+    outplace = jit.trace(in_place, (tg.ones(2), tg.ones(2)), _force_outplace=True)
+
+    @jit.script
+    def apart(x):
+        return outplace(x, x)
+
+    assert apart(tg.ones(2))[0].tolist() == [2, 2]
 
 
 def test_a_program_that_keeps_what_it_computed_is_refused():

@@ -67,7 +67,8 @@ def trace(
         arguments, or one tensor. Sizes stay values of the graph, so it holds for other sizes. check_trace: capture
         twice, and refuse a program that is not the same each time. check_inputs: further tuples of arguments, for
         which the graph must give what `func` gives, bit for bit. example_kwarg_inputs: a dict of keyword arguments.
-        optimize, check_tolerance, strict, and those that begin with an underscore: accepted; lists and dicts are taken
+        _force_outplace: called in script with arguments that share memory, the program is taken as if it wrote to none.
+        optimize, check_tolerance, strict, and others that begin with an underscore: accepted; lists and dicts are taken
         in any case.
 
     Raises RuntimeError where the program reads elements of a tensor, naming its line, and TracingCheckError.
@@ -78,7 +79,7 @@ def trace(
     args = () if kwargs and example_inputs is None else _examples(example_inputs)
     traced = TracedModule(func) if isinstance(func, Module) else TracedFunction(func)
     runner = traced._runner
-    runner.check = check_trace
+    runner.check, runner.in_place = check_trace, not _force_outplace
     runner.graph_for(args, kwargs)
     for given in check_inputs or ():
         runner.compare(_examples(given))
@@ -99,7 +100,7 @@ def trace_module(
     traced = TracedModule(mod)
     for name, example in inputs.items():
         runner = traced._runner if name == "forward" else traced._add_method(name)
-        runner.check = check_trace
+        runner.check, runner.in_place = check_trace, not _force_outplace
         args, kwargs = ((), dict(example)) if example_inputs_is_kwarg else (_examples(example), {})
         runner.graph_for(args, kwargs)
     return traced
@@ -119,7 +120,7 @@ class Runner:
         self.signature = _signature(function.forward if isinstance(function, Module) else function)
         self.graphs = {}
         self.reasons = []
-        self.check = False
+        self.check, self.in_place = False, True
         self.latest = None
 
     is_seen_op_by_op = staticmethod(is_seen_op_by_op)
@@ -138,8 +139,11 @@ class Runner:
             binding = None if captured in tried else captured.bound(args, keywords, self.surroundings)
             if binding is not None:
                 return binding
-        self.check_given(args, keywords)
-        return self.capture(args, keywords).bound(args, keywords, self.surroundings)
+        try:
+            return self.capture(args, keywords).bound(args, keywords, self.surroundings)
+        except TypeError:
+            self.check_given(args, keywords)
+            raise
 
     def check_given(self, args, keywords):
         """Raise where the arguments of a call are not those of the program."""

@@ -37,7 +37,7 @@ class TracedValue(Static):
                 c.fault(f'the traced function changes "{state.name}", which script cannot: call it outside')
             mapping[state.value] = c.field(holder, "owner", self.path + state.name, state.kind, TENSOR)
         for state, holder in zip(graph.state, captured.holders):
-            if state.kind == "argument":
+            if state.kind == "argument" and self.python._runner.in_place:
                 others = [mapping[v] for i, v in enumerate(graph.inputs) if holder.owner != (i,)]
                 others += [mapping[s.value] for s in graph.state if s.kind != "argument"]
                 c.effect("prim::tensor.apart", mapping[state.value], state.name, *others)
