@@ -280,7 +280,7 @@ def _divmod(c, args, kwargs):
     return TupleValue(c.unpacked(made, 2))
 
 
-@builtin(pow, math.pow)
+@builtin(pow)
 def _pow(c, args, kwargs):
     return c.binary(ast.Pow(), args[0], args[1])
 

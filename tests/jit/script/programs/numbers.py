@@ -187,3 +187,13 @@ def numbers_from_tensors(x):
 @case(torch.tensor(3.5))
 def math_of_tensors(x):
     return math.sqrt(float(x)), math.floor(x.item())
+
+
+@case((2, 3), (-2, -1))
+def powers_of_math(a: int, b: int):
+    return math.pow(a, b), math.pow(a, 2.0)
+
+
+@case((4294967294, 4294967294), differs="PyTorch gives inf")
+def a_power_that_no_float_holds(a: int, b: int):
+    return math.pow(a, b)
