@@ -47,6 +47,17 @@ def _check_numbers(name, stride, padding, dilation, groups):
         raise RuntimeError(f"{name}: non-positive groups is not supported, got {groups}")
 
 
+def _check_dtypes(name, input, weight, bias, dims):
+    """The weight has the dtype of the input; so has the bias of volumes, as in PyTorch."""
+    for t, what in ((weight, "weight"), (bias if dims == 3 else None, "bias")):
+        if t is not None and t.dtype != input.dtype:
+            wanted, found = [x.type().rpartition(".")[2].removesuffix("Tensor") for x in (input, t)]
+            raise RuntimeError(
+                f"expected scalar type {wanted} but found {found}: {name}() needs input and {what} of one dtype; convert "
+                "one, for example with .to(input.dtype)"
+            )
+
+
 def _with_bias(y, bias, channels, dims):
     if bias is None:
         return y
@@ -54,7 +65,7 @@ def _with_bias(y, bias, channels, dims):
         raise RuntimeError(
             f"expected bias to be 1-dimensional with {channels} elements, but got bias of size {list(bias.shape)}"
         )
-    return y + bias.reshape(channels, *[1] * dims)
+    return (y + bias.reshape(channels, *[1] * dims)).to(y.dtype)
 
 
 def cropped(y, padding, output_padding):
@@ -112,7 +123,8 @@ def _transposed(dims):
     name = f"conv_transpose{dims}d"
 
     def run(input, weight, bias, stride, padding, output_padding, groups, dilation):
-        if input.dtype == weight.dtype == tg.int64:  # exact to 2^53
+        _check_dtypes(name, input, weight, bias, dims)
+        if input.dtype == tg.int64:  # exact to 2^53
             wide = None if bias is None else bias.double()
             y = run(input.double(), weight.double(), wide, stride, padding, output_padding, groups, dilation)
             return y.to(tg.int64)

@@ -87,3 +87,40 @@ def test_what_is_set_is_not_what_was_asked():
 
     with pytest.raises(jit.Error, match="Optional"):
         jit.script(Joined())
+
+
+class Forgets(nn.Module):
+    h: tg.Tensor | None
+
+    def __init__(self, h):
+        super().__init__()
+        self.h = h
+
+    def forward(self, x):
+        found = x * 7 if self.h is None else x + self.h
+        if self.h is not None:
+            self.h = None
+        elif x.sum() > 0:
+            self.h = x
+        return found
+
+    @jit.export
+    def reset(self):
+        self.h = None
+
+
+@pytest.mark.parametrize("start", [None, tg.tensor([2.0])], ids=["nothing", "a tensor"])
+def test_an_optional_tensor_may_go_and_come_whatever_it_was_when_compiled(start):
+    eager, scripted = Forgets(start), jit.script(Forgets(start))
+    file = io.BytesIO()
+    jit.save(scripted, file)
+    file.seek(0)
+    for module in (scripted, jit.load(file)):
+        eager.h = start
+        for x in (tg.ones(1), -tg.ones(1), tg.ones(1), tg.ones(1)):
+            assert module(x).equal(eager(x))
+            assert (module.h is None) == (eager.h is None)
+        module.h = tg.zeros(1)
+        assert module(tg.ones(1)).item() == 1
+        module.reset()
+        assert module(-tg.ones(1)).item() == -7

@@ -208,3 +208,29 @@ def test_annotations_may_use_names_of_the_function_around():
         return Scaled(3.0).of(x)
 
     assert jit.script(called)(tg.ones(2)).tolist() == [3, 3]
+
+
+CALLED = []
+
+
+def maker_of_annotate():
+    CALLED.append(1)
+    return lambda told, value: []
+
+
+class Annotated(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = self.second = jit.annotate(list[int], [])
+        self.third = maker_of_annotate()(1, [2])
+
+    def forward(self, n: int):
+        self.first.append(n)
+        self.second.append(n + 1)
+        return len(self.first) + len(self.second)
+
+
+def test_annotate_tells_the_type_of_every_target_and_nothing_is_called_to_look_for_it():
+    module = Annotated()
+    count = len(CALLED)
+    assert jit.script(module)(3) >= 2 and len(CALLED) == count

@@ -92,10 +92,10 @@ class ModuleValue(Static):
 
     def _own(self, c, name, value):
         """An attribute that the instance has: what no value is, and constants, as they are; others are state."""
-        if isinstance(value, Tensor):
+        declared, final = self._declared(c, name)
+        if isinstance(value, Tensor) and (self._is_frozen(name) or declared is None or declared is TENSOR):
             word = "constant" if self._is_frozen(name) else "buffer"
             return c.field(self.module, name, self.path + name, word, TENSOR)
-        declared, final = self._declared(c, name)
         if name in self.constants() or final:
             return c.python(tuple(value) if isinstance(value, list) else value, f"self.{name}")
         if self._is_frozen(name) and (value is None or isinstance(value, (bool, int, float, str))):
@@ -347,18 +347,21 @@ def _type_in_init(c, cls, name):
 
 def _annotation_of(node, name, space):
     """The type in `self.name: T = ...` or in `self.name = jit.annotate(T, ...)`, or None."""
-    target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
-    if not (isinstance(target, ast.Attribute) and target.attr == name):
+    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+    if not any(isinstance(target, ast.Attribute) and target.attr == name for target in targets):
         return None
     if isinstance(node, ast.AnnAssign):
         return node.annotation
     made = getattr(node, "value", None)
-    if not (isinstance(made, ast.Call) and len(made.args) == 2 and "annotate" in ast.unparse(made.func)):
-        return None
-    try:
-        return made.args[0] if eval(ast.unparse(made.func), space) is annotate else None
-    except (NameError, AttributeError):
-        return None
+    annotates = isinstance(made, ast.Call) and len(made.args) == 2 and _named(made.func, space) is annotate
+    return made.args[0] if annotates else None
+
+
+def _named(node, space):
+    """What a name, or a name of a part of one, stands for; None for anything else, which is not run."""
+    if isinstance(node, ast.Name):
+        return space.get(node.id)
+    return getattr(_named(node.value, space), node.attr, None) if isinstance(node, ast.Attribute) else None
 
 
 def _globals_of(cls):
