@@ -16,6 +16,7 @@ DISCRETE = set(
         "__rrshift__",
         "_convert_indices_from_coo_to_csr",
         "_convert_indices_from_csr_to_coo",
+        "_count_between",
         "allclose",
         "detach_copy",
         "isin.Tensor_Tensor",

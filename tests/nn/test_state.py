@@ -158,3 +158,9 @@ def test_tables_of_hooks_hold_functions_that_others_can_call():
     copied = copy.deepcopy(layer)
     copied.load_state_dict(layer.state_dict())
     assert (copied, 7) in seen
+
+
+def test_tables_of_parts_can_be_made_like_dicts():
+    m = nn.Linear(2, 2)
+    kind = type(m._parameters)
+    assert kind() == {} and kind([("a", 1)]) == {"a": 1} and kind(m._parameters) == m._parameters

@@ -14,6 +14,23 @@ def numbers(*shape):
 
 
 @pytest.mark.parametrize("dims", [1, 2, 3])
+@pytest.mark.parametrize("dtypes", [("float16", "float32"), ("bfloat16", "float16"), ("float32", "complex64")])
+def test_transposed_convolution_needs_one_dtype(dims, dtypes):
+    own, other = (getattr(tg, name) for name in dtypes)
+    x, weight = tg.ones(1, 2, *[3] * dims, dtype=own), tg.ones(2, 2, *[2] * dims)
+    convolve = getattr(tg, f"conv_transpose{dims}d")
+    with pytest.raises(
+        RuntimeError, match=rf"expected scalar type .*: conv_transpose{dims}d\(\) needs input and weight"
+    ):
+        convolve(x, weight.to(other))
+    if dims == 3:
+        with pytest.raises(RuntimeError, match="needs input and bias of one dtype"):
+            convolve(x, weight.to(own), tg.ones(2, dtype=other))
+    else:
+        assert convolve(x, weight.to(own), tg.ones(2, dtype=tg.float64)).dtype is own
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
 def test_transposed_convolution_is_the_adjoint_of_convolution(dims):
     weight, big, small = numbers(3, 2, *[3] * dims), numbers(1, 2, *[7] * dims), numbers(1, 3, *[3] * dims)
     convolve, back = getattr(tg, f"conv{dims}d"), getattr(tg, f"conv_transpose{dims}d")

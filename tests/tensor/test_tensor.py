@@ -136,11 +136,6 @@ def test_resize_keeps_the_elements_and_writes_only_its_own_memory():
         tg.ones(1).resize_(-2)
 
 
-def test_set_is_refused_with_a_way_out():
-    with pytest.raises(NotImplementedError, match="Assign to `.data`"):
-        tg.ones(1).set_(tg.zeros(1))
-
-
 def test_storages_are_equal_exactly_when_shared():
     t = tg.ones(2, 3)
     assert t.untyped_storage() == t.t().untyped_storage() != t.clone().untyped_storage()
@@ -369,3 +364,11 @@ def test_gradients_have_their_private_names_too():
     assert t._grad is None and t._grad_fn is None and (t * 2)._grad_fn is not None
     t._grad = tg.full((2,), 3.0)
     assert t.grad.tolist() == [3.0, 3.0] and t._grad is t.grad
+
+
+def test_a_deep_copy_keeps_what_shares_memory():
+    t = tg.tensor([1.0, 2.0])
+    found, memory, again = copy.deepcopy([t, t.untyped_storage(), t.untyped_storage()])
+    assert found.data_ptr() == memory.data_ptr() == again.data_ptr() != t.data_ptr()
+    memory.fill_(-1)
+    assert memory[0] == 255 and memory.fill_(300)[7] == 44 and t.tolist() == [1, 2]

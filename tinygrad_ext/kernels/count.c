@@ -46,22 +46,25 @@ static int bincount_run(tgx_call *c) {
 }
 TGX_KERNEL(bincount, bincount_shape, bincount_run, 0)
 
-/* ---- between borders: (self, edges, weights) -> counts in the dtype of self, or sums of weights --------------------- */
+/* ---- between borders: (self, edges, weights) -> counts in the dtype of self, or sums of weights. Borders in rows are those of the
+ * parts of self along its first dimension ------------------------------------------------------------------------- */
 
 static int count_between_shape(tgx_call *c) {
     const tgx_tensor *x = tgx_in(c, 0), *edges = tgx_in(c, 1), *w = tgx_given(c, 2) ? tgx_in(c, 2) : NULL;
     if (!tgx_is_native_float(x->dtype))
         return tgx_fail(c, TGX_NOT_IMPLEMENTED_ERROR, "\"histogram\" not implemented for '%s': convert the input with .float()",
                         tgx_dtype_title(x->dtype));
-    if (edges->rank != 1 || edges->count < 2 || edges->dtype != x->dtype || (w && (!tgx_same_sizes(w, x) || w->dtype != x->dtype)))
+    const int r = edges->rank - 1;
+    if (r < 0 || r > 1 || edges->sizes[r] < 2 || (r && (!x->rank || x->sizes[0] != edges->sizes[0])) || edges->dtype != x->dtype || (w && (!tgx_same_sizes(w, x) || w->dtype != x->dtype)))
         return tgx_fail(c, TGX_RUNTIME_ERROR, "_count_between: expected a vector of at least 2 borders and as many weights as elements, all of "
                         "one dtype, got %s, borders %s and weights %s", tgx_shape_text(x), tgx_shape_text(edges),
                         w ? tgx_shape_text(w) : "None");
     for (int i = 0; i < (w ? 3 : 2); i++) tgx_need_dense(c, i);
-    tgx_output *o = tgx_fresh(c, 0, 1, x->dtype);
-    o->dims[0] = edges->count - 1;
+    tgx_output *o = tgx_fresh(c, 0, edges->rank, x->dtype);
+    if (r) o->dims[0] = edges->sizes[0];
+    o->dims[r] = edges->sizes[r] - 1;
     c->work = x->count;
-    c->scratch_bytes = (edges->count - 1) * (int64_t)sizeof(int64_t); /* of counts or of sums in double precision */
+    c->scratch_bytes = (edges->sizes[r] - 1) * (int64_t)sizeof(int64_t); /* of counts or of sums in double precision */
     return 0;
 }
 
@@ -98,8 +101,10 @@ BETWEEN(double, f64)
 
 static int count_between_run(tgx_call *c) {
     const tgx_tensor *x = tgx_in(c, 0), *edges = tgx_in(c, 1), *w = tgx_given(c, 2) ? tgx_in(c, 2) : NULL, *out = tgx_out(c, 0);
-#define RUN(T, name) between_##name((const T *)x->data, w ? (const T *)w->data : NULL, x->count, (const T *)edges->data, out->count, \
-                                    c->scratch, (T *)out->data)
+    const int64_t bins = edges->sizes[edges->rank - 1] - 1, rows = edges->rank > 1 ? edges->sizes[0] : 1, n = rows ? x->count / rows : 0;
+#define RUN(T, name) for (int64_t i = 0; i < rows; i++)                                                                 \
+        between_##name((const T *)x->data + i * n, w ? (const T *)w->data + i * n : NULL, n, (const T *)edges->data + i * (bins + 1), bins, \
+                       c->scratch, (T *)out->data + i * bins)
     if (x->dtype == TGX_F32) RUN(float, f32);
     else RUN(double, f64);
     return 0;

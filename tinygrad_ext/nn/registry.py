@@ -24,9 +24,9 @@ class Registry(dict):
 
     __slots__ = ("__weakref__", "_owner")
 
-    def __init__(self, owner, entries=()):
+    def __init__(self, owner=(), entries=()):
         super().__init__()
-        if isinstance(owner, dict):  # of entries alone, as in HookTable
+        if isinstance(owner, (dict, list, tuple)):  # of entries alone, as in HookTable
             self._owner, entries = _nobody, owner
         else:
             self._owner = weakref.ref(owner)

@@ -152,6 +152,14 @@ def counts(b, self, weights, size):
     return binned.reshape((b.size, size))
 
 
+@told("_count_between")
+def count_between(b, self, edges, weight=None):
+    """The op counts between rows of borders too: those of all samples."""
+    borders = b.whole(edges).flatten(0, -2)
+    values, each = [None if t is None else b.whole(t).reshape(len(borders), -1) for t in (self, weight)]
+    return values._count_between(borders, each).reshape((b.size, *edges.shape[:-1], -1))
+
+
 # ---- equations -----------------------------------------------------------------------------------------------------
 
 

@@ -1,6 +1,7 @@
 """Counts of values in bins, numbers in their binary parts, and choices drawn from logits."""
 
 import tinygrad_ext as tg
+from tinygrad_ext.ops import batching_masks
 from tinygrad_ext.ops.fused import fused, refusal, refused_slope, without_derivative
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
@@ -132,6 +133,7 @@ _REFUSED = refusal("what counts or orders values")
 
 op(
     "aten::_count_between(Tensor self, Tensor edges, Tensor? weight=None) -> Tensor",
+    batch=batching_masks.count_between,
     kernel="count_between",
     types="float",
     variants="method",

@@ -53,8 +53,8 @@ def _check_dtypes(name, input, weight, bias, dims):
         if t is not None and t.dtype != input.dtype:
             wanted, found = [x.type().rpartition(".")[2].removesuffix("Tensor") for x in (input, t)]
             raise RuntimeError(
-                f"expected scalar type {wanted} but found {found}: {name}() needs input and {what} of one dtype; convert "
-                "one, for example with .to(input.dtype)"
+                f"expected scalar type {wanted} but found {found}: {name}() needs input and {what} of one dtype; "
+                "convert one, for example with .to(input.dtype)"
             )
 
 

@@ -206,7 +206,7 @@ class UntypedStorage:
         return self.clone()
 
     def __deepcopy__(self, memo):
-        return memo.setdefault(id(self), self.clone())
+        return self if self._storage is None else UntypedStorage(copy_of(self._storage, memo))
 
     @property
     def device(self):
@@ -238,8 +238,8 @@ class UntypedStorage:
         return self
 
     def fill_(self, value):
-        """Write one number to all bytes."""
-        self._array()[:] = value
+        """Write one number, modulo 256, to all bytes."""
+        self._array()[:] = int(value) & 255
         return self
 
     def resize_(self, size):
