@@ -11,7 +11,7 @@ from tinygrad_ext.graph.values import Copy, replaced, values_in
 from tinygrad_ext.graph.walks import ops_in, read_in, readers, uses, walked
 
 import tinygrad_ext as tg
-from tinygrad_ext.graph import Graph, GraphError, passes
+from tinygrad_ext.graph import Graph, GraphError, interpret, passes
 from tinygrad_ext.graph.ir import Block, Node, Value
 from tinygrad_ext.graph.types import FLOAT, TENSOR
 
@@ -165,3 +165,27 @@ graph f(%x: Tensor, %n: int) {{
 }}"""
     with pytest.raises(GraphError, match=what):
         Graph.parse(text).check()
+
+
+NODE = ("args", "blocks", "line", "op", "outputs", "owner", "version", "seq", "derives")
+WAYS = {
+    "str": str,
+    "check": lambda g: g.check(),
+    "code": lambda g: g.code,
+    "plan": lambda g: g.plan(tg.ones(3)),
+    "run": lambda g: interpret.run(g, [tg.ones(3)]),
+    "traced again": lambda g: tg.graph.capture(lambda x: interpret.run(g, [x]))(tg.ones(3)),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", [*(f"node.{n}" for n in NODE), "value.hint", "value.name", "value.node", "value.type"])
+def test_what_somebody_deleted_is_missed_by_name(name, way):
+    g = tg.graph.capture(lambda x: (x + 1).exp().sum() * 2)(tg.ones(3))
+    node = g.block.nodes[0]
+    kind, name = name.split(".")
+    delattr(node if kind == "node" else node.outputs[0], name)
+    try:
+        WAYS[way](g)
+    except AttributeError as error:
+        assert name in str(error) or "lacks one of its attributes" in str(error)

@@ -31,15 +31,22 @@ cdef inline graph_node *looked_at(object node) except NULL:
         raise TypeError(f"a block of a graph holds Nodes, not a {type(node).__name__}")
     return <graph_node *>node
 
+cdef inline object there(PyObject *slot):
+    """What stands in a slot, which somebody may have deleted."""
+    if slot == NULL:
+        raise AttributeError("a Node or Value of a graph lacks one of its attributes, which was deleted")
+    return <object>slot
+
 cdef inline tuple row_of(PyObject *row):
     """What stands in a node, which a pass of a plugin may have made a list of."""
-    return <tuple>row if type(<object>row) is tuple else tuple(<object>row)
+    found = there(row)
+    return <tuple>found if type(found) is tuple else tuple(found)
 
 cdef inline object hint_of(object value):           # of what is known to be a Value
-    return <object>(<graph_value *>value).hint
+    return there((<graph_value *>value).hint)
 
 cdef inline object type_of(object value):
-    return <object>(<graph_value *>value).type if type(value) is VALUE else value.type
+    return there((<graph_value *>value).type) if type(value) is VALUE else value.type
 
 cdef inline tuple args_of(object node):
     return row_of(looked_at(node).args)
@@ -51,7 +58,7 @@ cdef inline tuple blocks_of(object node):
     return row_of(looked_at(node).blocks)
 
 cdef inline str op_of(object node):
-    return <str?><object>looked_at(node).op
+    return <str?>there(looked_at(node).op)
 
 cdef object new_value(object name, object type, object node, object hint)
 cdef object new_node(object op, tuple args, tuple blocks, object line, object version, object owner)    # without outputs

@@ -70,9 +70,9 @@ cdef object copy_of(object node, tuple args, tuple blocks):
     cdef graph_node *old = looked_at(node)
     made = tgx_blank(<PyTypeObject *>NODE)
     cdef graph_node *n = <graph_node *>made
-    n.op, n.args, n.blocks, n.line = owned(<object>old.op), owned(args), owned(blocks), owned(<object>old.line)
-    n.version, n.owner, n.outputs = owned(<object>old.version), owned(<object>old.owner), owned(())
-    n.seq, n.derives = owned(<object>old.seq), owned(<object>old.derives)
+    n.op, n.args, n.blocks, n.line = owned(there(old.op)), owned(args), owned(blocks), owned(there(old.line))
+    n.version, n.owner, n.outputs = owned(there(old.version)), owned(there(old.owner)), owned(())
+    n.seq, n.derives = owned(there(old.seq)), owned(there(old.derives))
     return made
 
 

@@ -16,7 +16,7 @@ from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from tinygrad_ext.core.call.levels cimport OpForm
 from tinygrad_ext.core.data.tensor cimport Carried, Tensor
-from .nodes cimport VALUE, Names, hint_of, new_node, graph_node, type_of
+from .nodes cimport VALUE, Names, graph_node, hint_of, new_node, there, type_of
 
 from tinygrad_ext.core.call.levels import operation
 from tinygrad_ext.core.call.modes import is_grad_enabled
@@ -298,7 +298,7 @@ def _geometry(hint):
 cdef object _like(object old, tuple args):
     """A node of the same op and line as another, which takes part in no derivative yet."""
     cdef graph_node *n = <graph_node *>old
-    return new_node(<object>n.op, args, (), <object>n.line, <object>n.version, <object>n.owner)
+    return new_node(there(n.op), args, (), there(n.line), there(n.version), there(n.owner))
 
 
 def _refs(a, places):

@@ -5,7 +5,7 @@ Compiled because of that: as generators of Python these took a fifth of deriving
 """
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
-from .nodes cimport VALUE, args_of, blocks_of, copy_of, graph_value, new_value, outputs_of
+from .nodes cimport VALUE, args_of, blocks_of, copy_of, graph_value, new_value, outputs_of, there
 
 
 cdef int collect(object args, list found) except -1:
@@ -114,8 +114,8 @@ cdef class Copy:
         if type(old) is not VALUE:
             raise TypeError(f"a node or a block of a graph gives Values, not a {type(old).__name__}")
         cdef graph_value *v = <graph_value *>old
-        hint = <object>v.hint if v.type == <void *>self.hints else None
-        made = self.mapping[old] = new_value(<object>v.name, <object>v.type, node, hint)
+        hint = there(v.hint) if v.type == <void *>self.hints else None
+        made = self.mapping[old] = new_value(there(v.name), there(v.type), node, hint)
         return made
 
     def fill(self, block, made):
