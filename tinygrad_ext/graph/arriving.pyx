@@ -1,4 +1,4 @@
-# cython: language_level=3
+# cython: language_level=3, boundscheck=True, wraparound=True
 """What arrives at values while gradients go back over a tape: the part of `derive.Backward` that each node goes through."""
 import itertools
 

@@ -1,4 +1,4 @@
-# cython: language_level=3
+# cython: language_level=3, boundscheck=True, wraparound=True
 """How a capture turns what a program holds into values of the graph and examples, and what it wrote down into carried
 tensors. Compiled because each argument and each result of each op goes through it."""
 from tinygrad_ext.core.call.levels cimport Observer, carry_like

@@ -1,4 +1,4 @@
-# cython: language_level=3
+# cython: language_level=3, boundscheck=True, wraparound=True
 """The rules of a graph. Every pass is followed by `check`, so a broken one is found where it broke."""
 
 from functools import lru_cache

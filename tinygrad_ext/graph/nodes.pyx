@@ -1,4 +1,4 @@
-# cython: language_level=3
+# cython: language_level=3, boundscheck=True, wraparound=True
 """How compiled code makes and reads Values and Nodes.
 
 A graph that is derived and optimised makes and looks at each of them dozens of times. They stay classes of Python with

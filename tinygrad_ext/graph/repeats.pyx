@@ -1,4 +1,4 @@
-# cython: language_level=3
+# cython: language_level=3, boundscheck=True, wraparound=True
 """What a call wrote down once is written down again without running the Python code that said it.
 
 A graph with its derivative is made by calling ops and the rules of records under a capture, and a model calls the same

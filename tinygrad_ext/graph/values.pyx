@@ -1,4 +1,4 @@
-# cython: language_level=3
+# cython: language_level=3, boundscheck=True, wraparound=True
 """Which Values stand in arguments, and others in their place: what every walk over a graph does with each node.
 
 Compiled because of that: as generators of Python these took a fifth of deriving a graph.

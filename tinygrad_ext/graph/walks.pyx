@@ -1,4 +1,4 @@
-# cython: language_level=3
+# cython: language_level=3, boundscheck=True, wraparound=True
 """What passes ask of graphs. Compiled because each pass walks over all nodes and reads what they take and give."""
 from .nodes cimport VALUE, args_of, blocks_of, op_of, outputs_of
 

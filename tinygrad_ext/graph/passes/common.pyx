@@ -1,4 +1,4 @@
-# cython: language_level=3
+# cython: language_level=3, boundscheck=True, wraparound=True
 """What is computed twice."""
 from ..nodes cimport VALUE, args_of, blocks_of, graph_node, op_of, outputs_of, type_of
 from ..walks cimport Facts

@@ -1,4 +1,4 @@
-# cython: language_level=3
+# cython: language_level=3, boundscheck=True, wraparound=True
 """Nodes whose results nobody reads."""
 from ..nodes cimport args_of, blocks_of, outputs_of
 from ..walks cimport Facts
