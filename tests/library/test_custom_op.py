@@ -24,8 +24,9 @@ def make_sin(**more):
 
 def test_an_op_is_called_like_its_function():
     f, x = make_sin(), tg.randn(3)
+    wanted = tg.from_numpy(np.sin(x.numpy()))  # whose last bit may be another than that of x.sin()
     for call in (f, ops.t.sin, ops.t.sin.default):
-        assert call(x).equal(x.sin()) and call(x=x).equal(x.sin())
+        assert call(x).equal(wanted) and call(x=x).equal(wanted)
     assert repr(f) == "<CustomOpDef(t::sin)>" and f.__name__ == "numpy_sin" and f.__doc__ == "Sine of each element."
     assert str(f._schema) == "t::sin(Tensor x) -> Tensor"
     assert f._opoverload is ops.t.sin.default
