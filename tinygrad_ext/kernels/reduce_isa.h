@@ -19,6 +19,7 @@
                                          char *out, ptrdiff_t stride, char *out2, ptrdiff_t stride2)
 
 #include "reduce_few.h"
+#include "reduce_many.h"
 #include "reduce_sum.h"
 #include "reduce_moment.h"
 #include "reduce_order.h"

@@ -52,8 +52,12 @@ LANED(count_c128, c128, int64_t, i, 0, STEP_COUNT, ADD)
 LANED(lanes_f64, f64, double, a, 0, STEP_SUM, ADD)
 #define sum_f64_block lanes_f64_block
 ROWS_FN(sum_f64) {
-    if (n && n <= LANES) few_rows_double(rows, (int)n, w, acc->a);
-    else lanes_f64_rows(rows, n, w, start, aux, acc);
+    if (n && n <= LANES) {
+        few_rows_double(rows, (int)n, w, acc->a);
+        return;
+    }
+    IF_MANY(double, 16, w, acc->a)
+    lanes_f64_rows(rows, n, w, start, aux, acc);
 }
 
 /* float32: four elements, 16 apart, are added in float before they go to their double lane. One rounding or two
@@ -201,6 +205,7 @@ ROWS_FN(sum_f32) {
         few_rows_float(rows, (int)n, w, acc->a);
         return;
     }
+    IF_MANY(float, 16, w, acc->a)
     if (near_rows(rows, n, w)) {
         strips_f32((const float *const *)rows, n, w, acc->a);
         return;
@@ -279,6 +284,7 @@ ROWS_FN(sum_##S) { \
         put_pairs(lane[0], w, acc); \
         return; \
     } \
+    IF_MANY(F, 8, 2 * w, lane[0], put_pairs(lane[0], w, acc)) \
     for (int l = 0; l < PAIR_LANES; l++) memset(lane[l], 0, 2 * w * sizeof(double)); \
     ROW_GROUPS \
     for (; r < n; r++) { \
