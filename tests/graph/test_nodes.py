@@ -172,6 +172,7 @@ WAYS = {
     "str": str,
     "check": lambda g: g.check(),
     "code": lambda g: g.code,
+    "expressions": lambda g: passes.CommonSubexpressions().run(g),
     "plan": lambda g: g.plan(tg.ones(3)),
     "run": lambda g: interpret.run(g, [tg.ones(3)]),
     "traced again": lambda g: tg.graph.capture(lambda x: interpret.run(g, [x]))(tg.ones(3)),

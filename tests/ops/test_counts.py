@@ -5,6 +5,7 @@ import pytest
 
 import tinygrad_ext as tg
 
+NAN = float("nan")
 DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "float32", "float64"]
 
 
@@ -62,3 +63,21 @@ def test_limits_that_are_nan_and_that_cross():
     got = tg.tensor(x).clamp(tg.tensor(low), tg.tensor(high))
     np.testing.assert_array_equal(got.numpy(), np.minimum(np.maximum(x, low), high).astype("f4"))
     assert tg.tensor([3]).clamp(tg.tensor([0.5]), tg.tensor([1])).tolist() == [1.0]
+
+
+@pytest.mark.parametrize("dtype", [tg.float16, tg.bfloat16])
+@pytest.mark.parametrize("row", [[0.0, -0.0, 1.0, 1.0], [NAN, NAN, 1.0, 2.0], [1.0, 2.0, 2.0, NAN, NAN, NAN]])
+def test_the_mode_of_halves_is_that_of_floats(row, dtype):
+    found, wanted = (tg.tensor(row, dtype=d).mode() for d in (dtype, tg.float32))
+    assert found[1] == wanted[1] and str(found[0].item()) == str(wanted[0].item())
+
+
+def test_limits_that_meet_get_no_gradient_of_what_lies_below():
+    x, low, high = (tg.tensor(v, requires_grad=True) for v in ([-1.0, 3.0, 0.5], [1.0, 1.0, 1.0], [1.0, 1.0, 2.0]))
+    tg.clamp(x, low, high).sum().backward()
+    assert [t.grad.tolist() for t in (x, low, high)] == [[0, 0, 0], [0, 0, 1], [0, 1, 0]]
+
+
+def test_windows_of_nothing_are_refused():
+    with pytest.raises(RuntimeError, match="do not fit into the input"):
+        tg.zeros(1, 1, 0, 0)._fractional_max_pool(tg.rand(1, 1, 2), [0, 0], [1, 1], tg.float32)

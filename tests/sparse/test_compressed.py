@@ -130,3 +130,53 @@ REFUSED = [
 def test_what_is_refused(call, kind, text):
     with pytest.raises(kind, match=text):
         call()
+
+
+class Graph(tg.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("adjacency", tg.eye(3).to_sparse())
+
+    def forward(self, x):
+        return tg.sparse.mm(self.adjacency, x)
+
+    @tg.jit.export
+    def doubled(self):
+        return self.adjacency * 2
+
+
+def test_ops_of_a_compiled_program_refuse_sparse_tensors_wherever_they_stand():
+    def alone(x):
+        return x * 2
+
+    def listed(x: list[tg.Tensor]):
+        return x[0] * 2
+
+    def maybe(x: tg.Tensor | None):
+        return tg.ones(1) if x is None else x * 2
+
+    for x in (tg.eye(3).to_sparse(), tg.eye(3).to_sparse_csr()):
+        for function, given in ((alone, x), (listed, [tg.ones(1), x]), (maybe, x)):
+            with pytest.raises(RuntimeError, match="is or holds a sparse tensor"):
+                tg.jit.script(function)(given)
+    assert tg.jit.script(maybe)(None).item() == 1
+    module = tg.jit.script(Graph())
+    assert module(tg.ones(3, 2)).equal(tg.ones(3, 2))
+    with pytest.raises(RuntimeError, match="'adjacency' is or holds a sparse tensor"):
+        module.doubled()
+
+
+def test_products_that_are_reduced_check_their_operands():
+    c = tg.eye(2).to_sparse_csr()
+    for other in (tg.ones(3, 2), tg.ones(1, 2), tg.ones(2), tg.ones(2, 2, dtype=tg.float64), c):
+        with pytest.raises(RuntimeError, match=r"mm\(\)"):
+            tg.sparse.mm(c, other, "mean")
+    with pytest.raises(RuntimeError, match="takes a sparse matrix and a plain one"):
+        tg.sparse.mm(tg.ones(2, 2), tg.ones(2, 2), "amax")
+
+
+@pytest.mark.parametrize("layout", [tg.sparse_csr, tg.sparse_csc])
+def test_nothing_is_left_after_zero_(layout):
+    c = tg.eye(3).to_sparse(layout=layout)
+    assert c.zero_() is c and c.layout is layout and c._nnz() == 0
+    assert c.to_dense().equal(tg.zeros(3, 3)) and (c * 2).detach().to_dense().equal(tg.zeros(3, 3))

@@ -51,3 +51,12 @@ def test_a_method_in_script_sets_a_buffer(tmp_path):
         assert module.rows.shape == (1,) and module(tg.ones(2)).tolist() == [1, 1]
         module.unpack()
         assert module(tg.ones(3, 4)).equal(tg.full((3, 4), 3.0))
+
+
+def test_a_graph_that_saved_the_tensor_is_told():
+    x = tg.ones(3, requires_grad=True)
+    y = x * x
+    with tg.no_grad():
+        x.set_(tg.zeros(3))
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()

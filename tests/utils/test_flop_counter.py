@@ -11,6 +11,8 @@ F = tg.nn.functional
 CASES = {
     "linear": (lambda T, x, w: T.nn.functional.linear(x, w), ((2, 3), (4, 3)), 24),
     "matmul": (lambda T, a, b: a @ b, ((2, 3, 4), (4, 5)), 120),
+    "matmul of batches that broadcast": (lambda T, a, b: a @ b, ((5, 1, 2, 3), (7, 3, 4)), 5 * 7 * 24),
+    "conv1d of one signal": (lambda T, x, w: T.nn.functional.conv1d(x, w), ((4, 8), (6, 4, 3)), 6 * 6 * 12),
     "bmm": (lambda T, a, b: T.bmm(a, b), ((2, 3, 4), (2, 4, 5)), 120),
     "addmm": (lambda T, *a: T.addmm(*a), ((3, 5), (3, 4), (4, 5)), 60),
     "baddbmm": (lambda T, *a: T.baddbmm(*a), ((2, 3, 5), (2, 3, 4), (2, 4, 5)), 120),
@@ -111,3 +113,14 @@ def test_blocks_that_raise_print_nothing_and_leave_no_hooks(capsys):
         1 / 0
     assert capsys.readouterr().out == ""
     assert not tg.nn.hooks._global_forward_hooks and not tg.nn.hooks._global_forward_pre_hooks
+
+
+def test_padding_by_a_word_counts_as_the_numbers_do():
+    x, w = tg.randn(2, 3, 8, 8), tg.randn(4, 3, 3, 3)
+    for word, number in (("same", 1), ("valid", 0)):
+        totals = []
+        for padding in (word, number):
+            with FlopCounterMode(display=False) as found:
+                F.conv2d(x, w, padding=padding)
+            totals.append(found.get_total_flops())
+        assert totals[0] == totals[1] > 0

@@ -120,7 +120,8 @@ static int longest_run_shape(tgx_call *c) {
     if (tgx_is_complex(x->dtype))
         return tgx_fail(c, TGX_NOT_IMPLEMENTED_ERROR, "\"_longest_run\" not implemented for '%s': complex numbers have no order",
                         tgx_dtype_title(x->dtype));
-    tgx_need_dense(c, 0);
+    if (tgx_is_half(x->dtype)) tgx_need(c, 0, TGX_F32);         /* their bits tell zeros apart and make nan equal */
+    else tgx_need_dense(c, 0);
     tgx_output *o = tgx_fresh(c, 0, x->rank, TGX_I64);
     for (int i = 0; i < x->rank; i++) o->dims[i] = i < x->rank - 1 ? x->sizes[i] : 1;
     return 0;

@@ -30,7 +30,7 @@ static int read_windows(tgx_call *c, job_t *j) {
                         tgx_dtype_name(x->dtype));
     for (int d = 3 - j->dims, i = 0; d < 3; d++, i++) {
         j->size[d] = x->sizes[lead + i], j->kernel[d] = kernel->ints[i], j->out[d] = out->ints[i];
-        if (j->out[d] < 0 || j->kernel[d] < 0 || j->out[d] > j->size[d] + 1 || j->kernel[d] > j->size[d]
+        if (j->out[d] < 0 || j->kernel[d] < 1 || j->out[d] > j->size[d] + 1 || j->kernel[d] > j->size[d]
             || (j->out[d] && j->out[d] + j->kernel[d] - 1 > j->size[d]))
             return tgx_fail(c, TGX_RUNTIME_ERROR, "%s(): pool size %s and output size %s do not fit into the input's %s", c->title,
                             tgx_sizes_text(kernel->ints, j->dims), tgx_sizes_text(out->ints, j->dims), tgx_shape_text(x));

@@ -270,7 +270,7 @@ op(
     variants="function",
     grad={
         "self": lambda grad, self, min, max: grad * ((self >= min) & (self <= max)),
-        "min": lambda grad, self, min, max: grad * ((self < min) & (min <= max)),
+        "min": lambda grad, self, min, max: grad * ((self < min) & (min < max)),
         "max": lambda grad, self, min, max: grad * (self.maximum(min) > max),
     },
     samples=_tensor_pairs,

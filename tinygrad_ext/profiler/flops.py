@@ -1,12 +1,16 @@
 """How many floating-point operations an op takes, from shapes and arguments: products and convolutions count a
 multiplication and an addition for each term, sums and products of elements one for each."""
 
+from itertools import zip_longest
 from math import prod
 
 
 def _product(shapes, _):
+    """Of matrices whose batches broadcast; a vector is one row or column."""
     a, b = shapes[0], shapes[1]
-    return 2 * prod(a) * b[-1] if len(a) >= 2 and len(b) >= 2 else 2 * prod(a)
+    batch = zip_longest(reversed(a[:-2]), reversed(b[:-2]), fillvalue=1)
+    rows, columns = a[-2] if len(a) > 1 else 1, b[-1] if len(b) > 1 else 1
+    return 2 * prod(n if k == 1 else k for n, k in batch) * rows * a[-1] * columns
 
 
 def _added_product(shapes, _):
@@ -19,7 +23,12 @@ def _linear(shapes, _):
 
 def _convolution(shapes, values):
     x, weight = shapes[0], shapes[1]
-    stride, padding, dilation = (_each(values[i], len(weight) - 2) for i in (3, 4, 5))
+    dims = len(weight) - 2
+    x = (1, *x) if len(x) == dims + 1 else x
+    stride, dilation = _each(values[3], dims), _each(values[5], dims)
+    padding = _each({"valid": 0}.get(values[4], values[4]) if isinstance(values[4], str) else values[4], dims)
+    if values[4] == "same":  # with strides of 1
+        return 2 * x[0] * prod(weight) * prod(x[2:])
     if padding is None or stride is None or dilation is None or len(x) != len(weight):
         return None
     sides = zip(x[2:], weight[2:], stride, padding, dilation, strict=True)

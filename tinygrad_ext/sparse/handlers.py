@@ -64,6 +64,12 @@ def reduced(mat1, mat2, reduce):
     reduce = {"max": "amax", "min": "amin"}.get(reduce, reduce)
     if reduce not in ("mean", "amax", "amin"):
         raise ValueError(f"mm(): reduce must be 'sum', 'mean', 'amax' or 'amin', but got {reduce!r}")
+    if not isinstance(mat1, SparseTensor) or isinstance(mat2, SparseTensor):
+        raise RuntimeError(f"mm(): reduce={reduce!r} takes a sparse matrix and a plain one")
+    if mat1.dim() != 2 or mat1.dense_dim() or mat2.dim() != 2 or mat1.shape[1] != mat2.shape[0]:
+        raise RuntimeError(f"mm(): cannot multiply sparse {list(mat1.shape)} by {list(mat2.shape)}")
+    if mat1.dtype != mat2.dtype:
+        raise RuntimeError(f"mm(): expected mat1 and mat2 of one dtype, but got {mat1.dtype} and {mat2.dtype}")
     (rows, columns), values, _ = mat1._parts
     products = values.unsqueeze(-1) * mat2.index_select(0, columns)
     found = products.new_zeros((mat1.shape[0], mat2.shape[1]))
@@ -226,6 +232,9 @@ def equal(self, other):
 @handler("zero_")
 def zero_(self):
     """Drop all elements."""
+    if hasattr(self, "_compressed"):
+        compressed, plain, layout = self._compressed
+        self._compressed = tg.zeros_like(compressed), plain[:0], layout
     indices, values, _ = self._parts
     self._parts = indices[:, :0], values[:0], True
     return self

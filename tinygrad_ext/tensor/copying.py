@@ -20,6 +20,7 @@ from tinygrad_ext.core.data.dtype import device
 from tinygrad_ext.core.data.shared import block_of
 from tinygrad_ext.core.data.slots import set_slot
 from tinygrad_ext.core.data.tensor import Parameter, Tensor, attributes_of
+from tinygrad_ext.core.grad.methods import increment
 from tinygrad_ext.tensor import sharing
 from tinygrad_ext.tensor.interop import from_numpy
 from tinygrad_ext.tensor.typed_storage import TypedStorage
@@ -307,6 +308,7 @@ def _set_(self, source, *geometry, **more):
             "set_(): a leaf Variable that requires grad is being used in an in-place operation. Work in no_grad()"
         )
     self.data = source
+    increment(self)  # a graph that saved it would read other numbers
     return self
 
 

@@ -124,3 +124,24 @@ def test_an_optional_tensor_may_go_and_come_whatever_it_was_when_compiled(start)
         assert module(tg.ones(1)).item() == 1
         module.reset()
         assert module(-tg.ones(1)).item() == -7
+
+
+class Buffered(nn.Module):
+    h: tg.Tensor | None
+
+    def __init__(self, h):
+        super().__init__()
+        self.register_buffer("h", h)
+
+    def forward(self, x):
+        found = x * 7 if self.h is None else x + self.h
+        self.h = None if bool(x.sum() < 0) else x
+        return found
+
+
+@pytest.mark.parametrize("start", [None, tg.tensor([2.0])], ids=["nothing", "a tensor"])
+def test_an_optional_buffer_may_go_and_come(start):
+    eager, scripted = Buffered(start), jit.script(Buffered(start))
+    for x in (tg.ones(1), -tg.ones(1), tg.ones(1), tg.ones(1)):
+        assert scripted(x).equal(eager(x))
+        assert list(scripted.state_dict()) == list(eager.state_dict())

@@ -172,21 +172,41 @@ cdef object grad_fn_of(Tensor t):
     return t.node
 
 
+cdef bint _lies_as(Tensor t, Tensor view) noexcept:
+    """Whether t is the window that was written to. What an unpack hook made lies elsewhere."""
+    cdef int i
+    if t.data != view.data or t.tid != view.tid or t.rank != view.rank:
+        return False
+    for i in range(t.rank):
+        if t.sizes[i] != view.sizes[i] or t.strides[i] != view.strides[i]:
+            return False
+    return True
+
+
 cdef int hang_output(Tensor t, Node n, int output) except -1:
     """Give t, which n saved of its results, the history of that. What was written to a view comes from its base, whose node runs n:
     beside that, n would be run and let go twice."""
     cdef PyObject *running = state().slices
     cdef CopySlices c
     cdef Tensor base, shown
-    if running == NULL or (<CopySlices>running).fn is not n or (<CopySlices>running).nr != output:
+    if running == NULL or (<CopySlices>running).fn is not n or (<CopySlices>running).nr != output or not _lies_as(
+            t, (<CopySlices>running).view_like):
         hang(t, n, output, FRESH)
         return 0
     c = <CopySlices>running
     base = alias(c.base_like)
     base.storage, base.data = t.storage, t.data - c.offset * ITEMSIZE[t.tid]
     hang(base, c, 0, FRESH)
-    shown = _window(base, base, t, t.storage_offset())
-    hang(t, <Node>shown.node, shown.output_nr, FRESH)
+    was = state().no_grad
+    state().no_grad = 0
+    try:
+        shown = _window(base, base, t, t.storage_offset())
+    finally:
+        state().no_grad = was
+    if shown.node is None:          # in inference mode nothing has a history
+        hang(t, n, output, FRESH)
+    else:
+        hang(t, <Node>shown.node, shown.output_nr, FRESH)
     return 0
 
 

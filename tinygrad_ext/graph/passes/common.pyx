@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=True, wraparound=True
 """What is computed twice."""
-from ..nodes cimport VALUE, args_of, blocks_of, graph_node, op_of, outputs_of, type_of
+from ..nodes cimport VALUE, args_of, blocks_of, graph_node, op_of, outputs_of, there, type_of
 from ..walks cimport Facts
 
 from ..check import type_of as type_of_constant
@@ -67,7 +67,7 @@ cdef class Walk:
 
     cdef tuple key(self, node):
         """What nodes that compute the same have in common."""
-        cdef list row = [op_of(node), <object>(<graph_node *>node).version]
+        cdef list row = [op_of(node), there((<graph_node *>node).version)]
         for value in outputs_of(node):
             row.append(type_of(value))
         for a in args_of(node):

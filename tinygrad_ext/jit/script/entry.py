@@ -6,7 +6,7 @@ import weakref
 from tinygrad_ext.core.call.levels import levels_on
 from tinygrad_ext.core.call.modes import get_modes, is_grad_enabled, set_modes
 from tinygrad_ext.core.data import dtype as dtypes
-from tinygrad_ext.core.data.tensor import Tensor
+from tinygrad_ext.core.data.tensor import Parameter, Tensor
 from tinygrad_ext.graph import derivative
 from tinygrad_ext.graph.check import type_of
 from tinygrad_ext.graph.ir import values_in
@@ -53,6 +53,10 @@ HANDLERS = (
 )  # fmt: skip
 
 
+_PLAIN = frozenset((Tensor, Parameter, int, float, bool, str, type(None)))  # that hold no sparse tensor
+_CONTAINERS = frozenset((list, tuple, dict))
+
+
 class Entry:
     """A compiled function.
 
@@ -70,6 +74,9 @@ class Entry:
         graph = self.graph
         row = self._bound(args, kwargs)
         state = [getattr(owner, name) for _, owner, name in self.accessors]
+        for (each, _, _), value in zip(self.accessors, state):
+            if type(value) not in _PLAIN and _holds_sparse(value):
+                self._check_sparse(each.value, f"'{each.name}'", type(value) in _CONTAINERS)
         entered = contexts_of_run.count()
         try:
             if not graph.effects:
@@ -127,14 +134,16 @@ class Entry:
         if name in self.broadcasts and fits(value, wanted.args[0]):
             return [value] * self.broadcasts[name]
         if wanted is TENSOR and isinstance(value, Tensor):
-            if type(value) is not Tensor and value.is_sparse:
-                self._check_sparse(name)
+            if type(value) is not Tensor and _holds_sparse(value):
+                self._check_sparse(self._input(name), f"argument '{name}'", False)
             return value
         given = type_of_python(value)
         if (given is not None and accepts(wanted, given)) or fits(value, wanted):
             why = given and classes.misfit(value, given)
             if why:
                 raise RuntimeError(f"{self.graph.name}() argument '{name}': {why}. Declaration: {self.declaration}")
+            if type(value) not in _PLAIN and _holds_sparse(value):
+                self._check_sparse(self._input(name), f"argument '{name}'", True)
             return value
         converted = _converted(value, wanted)
         if converted is not None:
@@ -157,14 +166,28 @@ class Entry:
             f"Declaration: {self.declaration}"
         )
 
-    def _check_sparse(self, name):
-        """Raise where a sparse tensor is given that an op takes: their kernels compute with plain ones."""
+    def _input(self, name):
+        return next(v for v in self.graph.inputs if v.name == name)
+
+    def _check_sparse(self, value, told, inside):
+        """Raise where a sparse tensor is given that an op takes: their kernels compute with plain ones.
+
+        inside: it stands in a list, a tuple or a dict, or may be something else, and its way is not followed."""
         for node in self.graph.walk():
-            if node.op.startswith("aten::") and any(getattr(v, "name", None) == name for v in values_in(node.args)):
+            if node.op.startswith("aten::") and (inside or any(v is value for v in values_in(node.args))):
                 raise RuntimeError(
-                    f"{self.graph.name}(): argument '{name}' is a sparse tensor, and {node.op} takes plain ones in a "
-                    "compiled program; pass to_dense(), or use sparse.mm(), sparse.addmm() and sparse.sum() in it"
+                    f"{self.graph.name}(): {told} is or holds a sparse tensor, and {node.op} takes "
+                    "plain ones in a compiled program; pass to_dense(), or use sparse.mm(), sparse.addmm() and "
+                    "sparse.sum() in it"
                 )
+
+
+def _holds_sparse(value):
+    if isinstance(value, Tensor):
+        return type(value) not in _PLAIN and value.layout is not dtypes.strided
+    if type(value) in _CONTAINERS:
+        return any(map(_holds_sparse, value.values() if type(value) is dict else value))
+    return False
 
 
 def _converted(value, wanted):

@@ -84,6 +84,8 @@ class ModuleValue(Static):
         if name == "_modules":
             return ModuleTable(self)
         for word, table in (("parameter", module._parameters), ("buffer", module._buffers)):
+            if name in table and word == "buffer" and (type := self._declared(c, name)[0]) not in (None, TENSOR):
+                return _as_shown(c, c.field(module, name, self.path + name, "attribute", type))
             if name in table:
                 return None if table[name] is None else c.field(module, name, self.path + name, word, TENSOR)
         if name in module.__dict__ and name not in module.__dict__.get("_tgx_defined", ()):
@@ -201,7 +203,7 @@ class ModuleValue(Static):
             c.fault(f"'{name}' is a parameter, which script does not replace; write into it with copy_()")
         if name in module._buffers:
             self.attribute(c, name)
-            c.set_field((id(module), name), c.value(operand, TENSOR, f"self.{name}"))
+            c.set_field((id(module), name), c.value(operand, self._declared(c, name)[0] or TENSOR, f"self.{name}"))
             return
         found = inspect.getattr_static(self.cls, name, None)
         if isinstance(found, property) and found.fset is not None:
@@ -358,10 +360,11 @@ def _annotation_of(node, name, space):
 
 
 def _named(node, space):
-    """What a name, or a name of a part of one, stands for; None for anything else, which is not run."""
+    """What a name, or a name in a module, stands for; None for anything else, which is not run."""
     if isinstance(node, ast.Name):
         return space.get(node.id)
-    return getattr(_named(node.value, space), node.attr, None) if isinstance(node, ast.Attribute) else None
+    owner = _named(node.value, space) if isinstance(node, ast.Attribute) else None
+    return getattr(owner, node.attr, None) if isinstance(owner, python_types.ModuleType) else None
 
 
 def _globals_of(cls):
