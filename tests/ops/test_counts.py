@@ -81,3 +81,15 @@ def test_limits_that_meet_get_no_gradient_of_what_lies_below():
 def test_windows_of_nothing_are_refused():
     with pytest.raises(RuntimeError, match="do not fit into the input"):
         tg.zeros(1, 1, 0, 0)._fractional_max_pool(tg.rand(1, 1, 2), [0, 0], [1, 1], tg.float32)
+
+
+@pytest.mark.parametrize("value", [1e300, -1e218, 1e17])
+def test_numbers_without_neighbours_are_in_the_middle(value):
+    assert tg.histc(tg.tensor([value, value], dtype=tg.float64), 4).tolist() == [0, 0, 2, 0]
+
+
+def test_neighbours_beyond_all_channels_cost_nothing():
+    x = tg.tensor([[[1.0], [2.0]]])
+    norm = tg.nn.functional.local_response_norm
+    assert norm(x, 2**31, alpha=2.0**31).equal(x / (x.square().sum(1, keepdim=True) + 1) ** 0.75)
+    assert norm(x, 7).equal(norm(tg.nn.functional.pad(x, (0, 0, 4, 4)), 7)[:, 4:6])

@@ -22,6 +22,8 @@ def _histc(self, bins, min, max):
         raise RuntimeError(f"range of [{low}, {high}] is not finite: histc() needs min and max, or finite elements")
     if low > high:
         raise RuntimeError(f"max must be larger than min: histc() got min {low} and max {high}")
+    if low == high:  # numbers so large that one more is the same: all in the middle, as in PyTorch
+        return x.new_zeros((bins,)).index_fill(0, tg.tensor(bins // 2, device=x.device), x.numel())
     inside = (x >= low) & (x <= high)
     at = ((x - low) * (bins / (high - low))).masked_fill(~inside, 0).floor().to(tg.int64).clamp(max=bins - 1)
     return x.new_zeros((bins,)).scatter_add(0, at, inside.to(x.dtype))

@@ -15,10 +15,11 @@ def _local_response_norm(input, size, alpha, beta, k):
         raise RuntimeError(f"local_response_norm(): size must be positive, but got {size}: how many channels are taken")
     if input.numel() == 0:
         return input
-    around = [0, 0] * (input.dim() - 2) + [size // 2, (size - 1) // 2]
-    squares, channels = input.square().constant_pad_nd(around), input.shape[1]
+    channels = input.shape[1]
+    before, after = min(size // 2, channels), min((size - 1) // 2, channels)  # beyond are none
+    squares = input.square().constant_pad_nd([0, 0] * (input.dim() - 2) + [before, after])
     total = squares.narrow(1, 0, channels)
-    for i in range(1, size):
+    for i in range(1, before + 1 + after):
         total = total + squares.narrow(1, i, channels)
     whole = not (input.is_floating_point() or input.is_complex())
     mean = total.div(size, rounding_mode="floor") if whole else total / size  # integers: as PyTorch's average pool
