@@ -1,6 +1,8 @@
 """state_dict and load_state_dict."""
 
 import copy
+import gc
+import weakref
 from collections import OrderedDict
 
 import pytest
@@ -164,3 +166,19 @@ def test_tables_of_parts_can_be_made_like_dicts():
     m = nn.Linear(2, 2)
     kind = type(m._parameters)
     assert kind() == {} and kind([("a", 1)]) == {"a": 1} and kind(m._parameters) == m._parameters
+
+
+def test_a_hook_that_gets_its_module_makes_no_circle_and_follows_a_copy():
+    met = []
+    m = nn.Linear(2, 2)
+    m.register_load_state_dict_pre_hook(lambda module, *rest: met.append(module))
+    other = copy.deepcopy(m)
+    other.load_state_dict(m.state_dict())
+    assert met == [other]
+    there = weakref.ref(m)
+    gc.disable()
+    try:
+        del m
+        assert there() is None
+    finally:
+        gc.enable()

@@ -6,6 +6,7 @@ to rename keys of an older ``_version``.
 """
 
 import functools
+import weakref
 from collections import OrderedDict, namedtuple
 from collections.abc import Mapping
 
@@ -40,6 +41,19 @@ class _IncompatibleKeys(namedtuple("IncompatibleKeys", ("missing_keys", "unexpec
 
 class _InPlace(functools.partial):
     """A hook that may not return another dict."""
+
+
+class _WithModule:
+    """A hook that gets its module first, which is held weakly: its table has the hook, and they would make a circle."""
+
+    def __init__(self, hook, module):
+        self.hook, self.module = hook, weakref.ref(module)
+
+    def __call__(self, *args):
+        return self.hook(self.module(), *args)
+
+    def __reduce__(self):
+        return _WithModule, (self.hook, self.module())
 
 
 @boundary
@@ -202,7 +216,7 @@ class Saving:
 
     def _register_load_state_dict_pre_hook(self, hook, with_module=False):
         """Like `register_load_state_dict_pre_hook`; without ``with_module`` the module is not passed."""
-        return _add(self._load_state_dict_pre_hooks, functools.partial(hook, self) if with_module else hook)
+        return _add(self._load_state_dict_pre_hooks, _WithModule(hook, self) if with_module else hook)
 
     def register_load_state_dict_pre_hook(self, hook):
         """Call ``hook`` before loading, with the module and the arguments of `_load_from_state_dict`."""

@@ -74,9 +74,10 @@ class Entry:
         graph = self.graph
         row = self._bound(args, kwargs)
         state = [getattr(owner, name) for _, owner, name in self.accessors]
-        for (each, _, _), value in zip(self.accessors, state):
-            if type(value) not in _PLAIN and _holds_sparse(value):
-                self._check_sparse(each.value, f"'{each.name}'", type(value) in _CONTAINERS)
+        if not _PLAIN.issuperset(map(type, state)):
+            for (each, _, _), value in zip(self.accessors, state):
+                if _holds_sparse(value):
+                    self._check_sparse(each.value, f"'{each.name}'", type(value) in _CONTAINERS)
         entered = contexts_of_run.count()
         try:
             if not graph.effects:
