@@ -24,6 +24,7 @@ class FlopCounterMode:
     A multiplication and an addition are two. Counted are products of matrices, convolutions, recurrent layers and
     attention; element by element nothing is. Modules are named by the class of the outermost and the names of
     attributes, as "Net.layers.0"; "Global" is all of them and what is outside.
+    A traced or scripted program that is captured in the block counts what its capture computes too.
 
     Args:
         mods: accepted and not needed, with a warning.
