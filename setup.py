@@ -52,6 +52,7 @@ CFLAGS = [
 ]
 CFLAGS += ["-O0", "-g"] if DEBUG else ["-O2", "-g0"]
 LDFLAGS = [] if DEBUG else ["-Wl,--strip-debug"] if sys.platform == "linux" else []
+STRIPPED = [] if DEBUG or SANITIZE or sys.platform != "linux" else ["-Wl,--strip-all"]  # of what is installed
 if SANITIZE:
     CFLAGS += [
         "-O1",
@@ -92,6 +93,8 @@ DIRECTIVES = {
     "annotation_typing": False,
 }
 
+# the conversions between all dtypes, which are large: one module has them and tells the others where
+CASTS = ["kernels/cast_tables.c", *(f"kernels/cast_tables_{level}_gen.c" for level in ("base", "avx2", "avx512"))]
 # C files linked into a module. By rule core/<room>/X.pyx links kernels/X.c, unless that declares kernels, and the three
 # builds of kernels/X_isa.h; core/call/kernel_call links every kernel. What goes beyond the rule stands here.
 MORE_SOURCES = {
@@ -103,13 +106,10 @@ MORE_SOURCES = {
         "kernels/coded.c",
         "kernels/flips.c",
         "kernels/planes.c",
-        *(f"kernels/{stem}_{level}_gen.c" for stem in ("casts", "planes") for level in ("base", "avx2", "avx512")),
+        *CASTS,
+        *(f"kernels/planes_{level}_gen.c" for level in ("base", "avx2", "avx512")),
     ],
-    "core/loops/loop_tables": [
-        "kernels/wide.c",
-        "kernels/casts.c",
-        *(f"kernels/casts_{level}_gen.c" for level in ("base", "avx2", "avx512")),
-    ],
+    "core/loops/loop_tables": ["kernels/wide.c", "kernels/casts.c"],
     "core/call/places": ["core/call/frames.c"],
     "core/call/boundary": ["core/call/tracebacks.c"],
     "graph/emission": [f"kernels/emit{part}.c" for part in ("", "_formula", "_memory", "_vector", "_x86")],
@@ -179,6 +179,8 @@ class IncrementalBuild(build_ext):
 
     def build_extensions(self):
         self.remove_gone()
+        for extension in self.extensions if not self.inplace else ():
+            extension.extra_link_args = [*extension.extra_link_args, *STRIPPED]
         compiler, jobs = self.compiler, {}
         compile_one, link = compiler._compile, compiler.link_shared_object
         compiler._compile = lambda obj, *rest: jobs.setdefault(obj, rest)

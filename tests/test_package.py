@@ -1,6 +1,7 @@
 """The package's own namespace."""
 
 import importlib
+import re
 import subprocess
 import sys
 import tarfile
@@ -82,6 +83,19 @@ def test_the_wheel_ships_what_is_read_at_run_time_and_nothing_private():
     assert {"tgx.h", "tgx.hpp", "tgx.pxd"} <= {p.name for p in shipped if p.parent.name == "include"}
     shipped = [p for p in shipped if p.parent.name != "include"]
     assert not [p for p in shipped if p.suffix in (".pxd", ".pyx", ".pxi", ".c") or p.match("core/*.h")]
+
+
+def test_the_wheel_ships_the_headers_of_pointwise_loops_and_no_others():
+    """A PointwiseExtension includes what the built-in loops do, and that is compiled where the package is installed."""
+    kernels = PACKAGE / "kernels"
+    found = {"loop_library.h", "emit_formula.h"}
+    waiting = [*found, *(path.name for path in kernels.glob("loops_*_gen.c"))]
+    while waiting:
+        names = re.findall(r'^#include "([^"]+)"', (kernels / waiting.pop()).read_text(), re.M)
+        waiting += [name for name in names if name not in found]
+        found.update(names)
+    done = subprocess.run([sys.executable, "-c", WHEEL], cwd=ROOT, check=True, capture_output=True, text=True)
+    assert {Path(line).name for line in done.stdout.split() if Path(line).parent.name == "kernels"} == found
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
 
-from setup import COMPILER, JOBS, KERNEL_FLAGS, KERNELS, PACKAGE, generate, kernel_object, library  # noqa: E402
+from setup import CASTS, COMPILER, JOBS, KERNEL_FLAGS, KERNELS, PACKAGE, generate, kernel_object, library  # noqa: E402
 
 FOLDER = ROOT / "build" / "library"
 # besides what kernels need: the threads, the caller, plans, the products, the pointwise loops and the random stream
@@ -22,7 +22,7 @@ MORE = ("alone", "blas_library", *EMITTER, "gemm", "parallel", "plan", "program"
 def sources():
     """All C files of the library."""
     loops = (f"kernels/{c.name}" for c in sorted(KERNELS.glob("loops_*_gen.c")))
-    names = {*library(KERNELS), *(f"kernels/{stem}.c" for stem in MORE), *loops}
+    names = {*library(KERNELS), *(f"kernels/{stem}.c" for stem in MORE), *loops, *CASTS}
     return [PACKAGE / name for name in sorted(names)]
 
 

@@ -18,7 +18,7 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from tinygrad_ext.core.loops.blas cimport find_blas
-from tinygrad_ext.core.loops.copy cimport cast, clone, contiguous, copy_into
+from tinygrad_ext.core.loops.copy cimport cast, casts, clone, contiguous, copy_into, tgx_use_casts
 from tinygrad_ext.core.data.boxed cimport as_float, as_int, as_ints, as_scalar, as_wide_scalar
 from tinygrad_ext.core.call.matrix_error import LinAlgError
 from tinygrad_ext.core.call.dispatch cimport ArgSpec, MAX_ARGS, Op, forward, on_device, register_pair, set_kernel_caller
@@ -91,6 +91,7 @@ cdef struct Frame:          # one call; too large to be cleared, so each part is
     Frame *next             # that is free
     char[SCRATCH] scratch
 
+tgx_use_casts(casts())
 services.parallel_for, services.num_threads, services.copy = parallel_for, num_threads, _copy
 services.processors, services.mark_region, services.blas = count_processors, mark_region, find_blas
 services.offset, services.default_dtype = _offset, _default_dtype       # asked by shape, which has the lock

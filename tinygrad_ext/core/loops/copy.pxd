@@ -1,6 +1,12 @@
 from tinygrad_ext.core.data.tensor cimport Tensor
 from tinygrad_ext.core.data.types cimport int64_t, tgx_loop, tgx_scalar
 
+cdef extern from "casts.h" nogil:
+    ctypedef struct tgx_casts:
+        pass
+    void tgx_use_casts(const tgx_casts *)
+
+cdef const tgx_casts *casts() noexcept                      # for the modules with kernels that call tgx_cast_loop
 cdef int copy_into(Tensor dst, Tensor src) except -1       # src broadcasts to dst; converts the dtype
 cdef Tensor contiguous(Tensor t)
 cdef Tensor cast(Tensor t, int dtype)                       # fresh memory only when the dtype differs

@@ -33,8 +33,13 @@ cdef extern from "coded.h" nogil:
 
 cdef extern from "casts.h" nogil:
     tgx_loop tgx_cast_loop(int src, int dst)
+    const tgx_casts *tgx_casts_in_use()
     int tgx_pairs_widen(char **data, const ptrdiff_t *strides, ptrdiff_t n, const tgx_scalar *aux)
     int tgx_pairs_narrow(char **data, const ptrdiff_t *strides, ptrdiff_t n, const tgx_scalar *aux)
+
+
+cdef const tgx_casts *casts() noexcept:
+    return tgx_casts_in_use()
 
 
 cdef tgx_loop cast_loop(int source, int target) noexcept:

@@ -7,6 +7,7 @@ the same bits wherever one of them runs.
 """
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
 from tinygrad_ext.core.data.types cimport TGX_BF16, TGX_F16, TGX_F32, TGX_F64, tgx_loop
+from tinygrad_ext.core.loops.copy cimport casts, tgx_use_casts
 
 cdef extern from *:
     """
@@ -52,6 +53,8 @@ cdef extern from *:
     tgx_loop *tgx_row_of(const char *row, int dtypes)
     void tgx_give_wide(const tgx_loop_library *library)
     const char *tgx_name_of_row(const char *row)
+
+tgx_use_casts(casts())
 
 INSTRUCTION_SETS = ("base", "avx2", "avx512")
 tables = {}      # name of an op -> a capsule of its loops by dtype
