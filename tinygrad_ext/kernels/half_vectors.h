@@ -10,12 +10,18 @@
 #include <immintrin.h>
 #pragma GCC target("f16c")
 #define TGX_HALF_VECTORS 1
+static inline __attribute__((always_inline)) void widen_8(float *to, const uint16_t *x) {
+    _mm256_storeu_ps(to, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)x)));
+}
+static inline __attribute__((always_inline)) void widen_8_bf16(float *to, const uint16_t *x) {
+    const __m256i bits = _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)x)), 16);
+    _mm256_storeu_ps(to, _mm256_castsi256_ps(bits));
+}
 static inline __attribute__((always_inline)) void widen_16(float *to, const uint16_t *x) {
 #ifdef __AVX512F__
     _mm512_storeu_ps(to, _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)x)));
 #else
-    _mm256_storeu_ps(to, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)x)));
-    _mm256_storeu_ps(to + 8, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(x + 8))));
+    widen_8(to, x), widen_8(to + 8, x + 8);
 #endif
 }
 static inline __attribute__((always_inline)) void narrow_16(uint16_t *to, const float *x) {

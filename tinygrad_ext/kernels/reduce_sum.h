@@ -87,9 +87,17 @@ HALF_WIDTH BLOCK_FN(sum_f32) {
     acc->a[0] = lane[0];
 }
 
-/* Halves: the same in lanes of float, whose 24 bits are enough for a block of numbers of 8 or 11. */
-#ifndef TGX_HALF_VECTORS
+/* Halves: the same in lanes of float, whose 24 bits are enough for a block of numbers of 8 or 11. PART lanes at a time: sixteen
+ * would be converted as two parts of one vector and then taken apart. */
+#ifdef TGX_HALF_VECTORS
+#define PART 8
+#define PART_f16 widen_8
+#define PART_bf16 widen_8_bf16
+#else
 #define widen_16(to, x) for (int l = 0; l < 16; l++) (to)[l] = tgx_f16_to_f32((x)[l])
+#define PART LANES
+#define PART_f16 WIDEN_f16
+#define PART_bf16 WIDEN_bf16
 #endif
 #define WIDEN_f16(to, x) widen_16(to, x)
 #define WIDEN_bf16(to, x) SIMD for (int l = 0; l < 16; l++) (to)[l] = tgx_bf16_to_f32((x)[l])
@@ -125,9 +133,11 @@ HALF_WIDTH BLOCK_FN(sum_##S) { \
     float lane[LANES] = {0}; \
     int64_t i = 0; \
     for (; i + GROUP <= n; i += GROUP, x += GROUP) { \
-        float a[LANES], b[LANES], c[LANES], d[LANES]; \
-        WIDEN_##S(a, x); WIDEN_##S(b, x + LANES); WIDEN_##S(c, x + 2 * LANES); WIDEN_##S(d, x + 3 * LANES); \
-        SIMD for (int l = 0; l < LANES; l++) lane[l] = lane[l] + ((a[l] + b[l]) + (c[l] + d[l])); \
+        _Pragma("GCC unroll 2") for (int k = 0; k < LANES; k += PART) { \
+            float a[PART], b[PART], c[PART], d[PART]; \
+            PART_##S(a, x + k); PART_##S(b, x + k + LANES); PART_##S(c, x + k + 2 * LANES); PART_##S(d, x + k + 3 * LANES); \
+            SIMD for (int l = 0; l < PART; l++) lane[k + l] = lane[k + l] + ((a[l] + b[l]) + (c[l] + d[l])); \
+        } \
     } \
     for (; i + LANES <= n; i += LANES, x += LANES) { \
         float a[LANES]; \
