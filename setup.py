@@ -177,10 +177,13 @@ class IncrementalBuild(build_ext):
     twice: once for a list of what it would compile, and once more, when the objects are there, to link.
     """
 
-    def build_extensions(self):
-        self.remove_gone()
+    def run(self):
         for extension in self.extensions if not self.inplace else ():
             extension.extra_link_args = [*extension.extra_link_args, *STRIPPED]
+        super().run()
+
+    def build_extensions(self):
+        self.remove_gone()
         compiler, jobs = self.compiler, {}
         compile_one, link = compiler._compile, compiler.link_shared_object
         compiler._compile = lambda obj, *rest: jobs.setdefault(obj, rest)

@@ -156,7 +156,6 @@ BY_SIZE = {
     **dict.fromkeys(("squeeze", "squeeze.dim", "squeeze.dims", "squeeze_copy.dims"), "how many dimensions are left"),
     **dict.fromkeys(("chunk", "split.Tensor", "split_copy", "unbind.int"), "how many tensors come out"),
     **dict.fromkeys(("cov", "corrcoef"), "one row gives a number, not a matrix"),
-    **dict.fromkeys(("_attention_tiles", "_attention_step"), "how many heads and tiles there are"),
     "combinations": "which rows there are, a list that Python makes",
     "cross": "which dimension has 3 elements",
     "hash_tensor": "how often rows are halved until one element is left",

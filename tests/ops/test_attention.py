@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 import tinygrad_ext as tg
-from tinygrad_ext.ops.attention_tiles import _reference
+from tinygrad_ext.ops.attention_step import _reference, _reference_back
 from tinygrad_ext.ops.fused import fused
 
 sizes = st.sampled_from([1, 2, 5, 6, 7, 13, 49, 96, 255, 257, 600])
@@ -41,6 +41,15 @@ def test_blocks_of_rows_agree_with_numpy(rows, keys, depth, width, is_causal, ma
     want = _reference(q[0].astype(np.float64), k[0], v[0], m, is_causal, 0.5)
     assert got.dtype == dtype and got.shape == (2, 3, rows, width)
     np.testing.assert_allclose(got, want, atol=1e-5 if dtype is np.float32 else 1e-13, rtol=1e-5)
+    g, given_grad = drawn(rng, 2, 3, rows, width, dtype=dtype, turned=turned[0])
+    given_mask = None if m is None else tg.tensor(m)
+    back = fused._attention_step_backward(q[1], k[1], v[1], given_mask, is_causal, 0.5, given_grad)
+    for got, want in zip(back, _reference_back(q[0].astype(np.float64), k[0], v[0], m, is_causal, 0.5, g)):
+        want = np.broadcast_to(want, got.shape)
+        largest = max(1, np.abs(want).max(initial=0))
+        np.testing.assert_allclose(
+            got.numpy(), want, atol=(3e-5 if dtype is np.float32 else 1e-12) * largest, rtol=1e-5
+        )
 
 
 def test_a_row_has_the_same_bits_alone_and_with_any_number_of_threads():
@@ -48,11 +57,14 @@ def test_a_row_has_the_same_bits_alone_and_with_any_number_of_threads():
     whole = fused._attention_step(q, k, v, None, False, 0.3)
     for first, last in ((0, 1), (41, 60), (99, 100)):
         assert tg.equal(whole[:, first:last], fused._attention_step(q[:, first:last], k, v, None, False, 0.3))
-    threads = tg.get_num_threads()
+    threads, grad, first = tg.get_num_threads(), tg.randn(3, 100, 40), None
     try:
         for n in (1, 2, 3):
             tg.set_num_threads(n)
             assert tg.equal(whole, fused._attention_step(q, k, v, None, False, 0.3))
+            back = fused._attention_step_backward(q, k, v, None, True, 0.3, grad)
+            first = first or back
+            assert all(tg.equal(a, b) for a, b in zip(first, back))
     finally:
         tg.set_num_threads(threads)
 

@@ -67,12 +67,12 @@ tgx_row_product *const *tgx_row_products(void);
 /* The sum of the products of n complex numbers, a_step and b_step numbers apart. The functions for complex64 and complex128. */
 typedef void tgx_pair_dot(ptrdiff_t n, const void *a, ptrdiff_t a_step, const void *b, ptrdiff_t b_step, double *out);
 
-/* Products by a matrix B (k, n) that is laid out once, by `lay`, into tgx_packed_count numbers: C (m, n) = S + A B. Rows of A, S and
- * C lie in one piece each; S may be C, or NULL. The functions for float32 and float64. */
+/* Products by a matrix B (k, n) that is laid out once, by `lay`, into tgx_packed_count numbers: C (m, n) = S + A B. Rows of S and C
+ * lie in one piece each; S may be C, or NULL. The functions for float32 and float64. */
 typedef struct {
     void (*lay)(const tgx_shape *s, const void *b, void *packed);      /* of s it takes n, k and the steps of B */
-    void (*times)(const void *packed, ptrdiff_t n, ptrdiff_t k, ptrdiff_t m, const void *a, ptrdiff_t a_row, const void *start,
-                  ptrdiff_t start_row, void *c, ptrdiff_t c_row);
+    void (*times)(const void *packed, ptrdiff_t n, ptrdiff_t k, ptrdiff_t m, const void *a, ptrdiff_t a_row, ptrdiff_t a_col,
+                  const void *start, ptrdiff_t start_row, void *c, ptrdiff_t c_row);
 } tgx_packed_products;
 const tgx_packed_products *tgx_packed(int dtype);
 static inline int64_t tgx_packed_count(int64_t n, int64_t k) { return (n + 31) / 32 * 32 * k; }

@@ -11,12 +11,12 @@ typedef T NAME(full) __attribute__((vector_size(VECTOR_BYTES)));
 typedef T NAME(open) __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(T)), may_alias));
 
 static inline __attribute__((always_inline)) void NAME(packed_block)(const int rows, const int panels, ptrdiff_t depth, const T *a,
-    ptrdiff_t a_row, const T *b, ptrdiff_t panel, const T *start, ptrdiff_t start_row, T *c, ptrdiff_t c_row) {
+    ptrdiff_t a_row, ptrdiff_t a_col, const T *b, ptrdiff_t panel, const T *start, ptrdiff_t start_row, T *c, ptrdiff_t c_row) {
     enum { L = NAME(LANES) };
     NAME(full) sum[6][8];
     for (int r = 0; r < rows; r++)
         for (int q = 0; q < 2 * panels; q++) sum[r][q] = (NAME(full)){0};
-    for (ptrdiff_t k = 0; k < depth; k++, a++, b += 2 * L) {
+    for (ptrdiff_t k = 0; k < depth; k++, a += a_col, b += 2 * L) {
         NAME(full) columns[8];
         for (int q = 0; q < 2 * panels; q++) columns[q] = *(const NAME(open) *)(b + q / 2 * panel + q % 2 * L);
         for (int r = 0; r < rows; r++)
@@ -39,10 +39,10 @@ static void NAME(packed_lay)(const tgx_shape *s, const void *b, void *packed) {
 #define PACKED_ROWS(rows)                                                                                                   \
     do {                                                                                                                    \
         if (columns == W)                                                                                                   \
-            NAME(packed_block)(rows, 1, depth, a + i * a_row, a_row, b, 0, from ? from + i * from_row + j : NULL, from_row, \
+            NAME(packed_block)(rows, 1, depth, a + i * a_row, a_row, a_col, b, 0, from ? from + i * from_row + j : NULL, from_row, \
                                c + i * c_row + j, c_row);                                                                   \
         else {                                                                                                              \
-            NAME(packed_block)(rows, 1, depth, a + i * a_row, a_row, b, 0, NULL, 0, sums, W);                               \
+            NAME(packed_block)(rows, 1, depth, a + i * a_row, a_row, a_col, b, 0, NULL, 0, sums, W);                               \
             for (int r = 0; r < (rows); r++)                                                                                \
                 for (ptrdiff_t q = 0; q < columns; q++) {                                                                   \
                     T *to = c + (i + r) * c_row + j + q;                                                                    \
@@ -53,19 +53,20 @@ static void NAME(packed_lay)(const tgx_shape *s, const void *b, void *packed) {
     } while (0)
 
 static void NAME(packed_times)(const void *packed, ptrdiff_t n, ptrdiff_t all, ptrdiff_t m, const void *left, ptrdiff_t a_row,
-                               const void *start, ptrdiff_t start_row, void *result, ptrdiff_t c_row) {
+                               ptrdiff_t a_col, const void *start, ptrdiff_t start_row, void *result, ptrdiff_t c_row) {
     enum { W = NAME(WIDTH) };
     T sums[6 * W], *c = result;
     for (ptrdiff_t k = 0; k < all; k += TGX_MIDDLE_DEPTH) {
         const ptrdiff_t depth = all - k < TGX_MIDDLE_DEPTH ? all - k : TGX_MIDDLE_DEPTH, panel = W * all;
-        const T *a = (const T *)left + k, *from = k ? c : start;
+        const T *a = (const T *)left + k * a_col, *from = k ? c : start;
         const ptrdiff_t from_row = k ? c_row : start_row;
         ptrdiff_t j = 0;
         for (; m == 1 && j + 4 * W <= n; j += 4 * W)
-            NAME(packed_block)(1, 4, depth, a, a_row, (const T *)packed + j * all + k * W, panel, from ? from + j : NULL, 0, c + j, 0);
+            NAME(packed_block)(1, 4, depth, a, a_row, a_col, (const T *)packed + j * all + k * W, panel, from ? from + j : NULL, 0,
+                               c + j, 0);
         for (; m == 2 && j + 2 * W <= n; j += 2 * W)
-            NAME(packed_block)(2, 2, depth, a, a_row, (const T *)packed + j * all + k * W, panel, from ? from + j : NULL, from_row, c + j,
-                               c_row);
+            NAME(packed_block)(2, 2, depth, a, a_row, a_col, (const T *)packed + j * all + k * W, panel, from ? from + j : NULL,
+                               from_row, c + j, c_row);
         for (; j < n; j += W) {
             const T *b = (const T *)packed + j * all + k * W;
             const ptrdiff_t columns = n - j < W ? n - j : W;

@@ -69,7 +69,7 @@ static int NAME(lstm)(void *context, ptrdiff_t lo, ptrdiff_t hi) {
     STEPS(!job->reverse) {
         const ptrdiff_t end = NAME(end)(p, hi), row = p.at + lo;
         T *acts = (T *)job->acts + row * 4 * n, *state = (T *)job->state + lo * n;
-        job->products->times(job->packed, 4 * n, n, end - lo, state, n, (const T *)job->gates + row * 4 * n, 4 * n, acts, 4 * n);
+        job->products->times(job->packed, 4 * n, n, end - lo, state, n, 1, (const T *)job->gates + row * 4 * n, 4 * n, acts, 4 * n);
         for (ptrdiff_t r = 0; r < end - lo; r++)
             NAME(lstm_row)(n, acts + r * 4 * n, state + r * n, (T *)job->out + (row + r) * n, (T *)job->state_cell + (lo + r) * n,
                            (T *)job->cells + (row + r) * n);
@@ -103,7 +103,7 @@ static int NAME(lstm_back)(void *context, ptrdiff_t lo, ptrdiff_t hi) {
                                 NAME(earlier)(job->cells, job->cell, p, r, n), NAME(incoming)(job, job->out_grad, p.at + r, n),
                                 NAME(incoming)(job, job->cells_grad, p.at + r, n),
                                 NAME(incoming)(job, job->acts_grad, p.at + r, 4 * n), state + r * n, cell + r * n, to + r * 4 * n);
-        job->products->times(job->packed, n, 4 * n, end - lo, to + lo * 4 * n, 4 * n, NULL, 0, state + lo * n, n);
+        job->products->times(job->packed, n, 4 * n, end - lo, to + lo * 4 * n, 4 * n, 1, NULL, 0, state + lo * n, n);
     }
     return 0;
 }
@@ -129,8 +129,8 @@ static int NAME(gru)(void *context, ptrdiff_t lo, ptrdiff_t hi) {
         const ptrdiff_t end = NAME(end)(p, hi), row = p.at + lo;
         const T *gates = (const T *)job->gates + row * 3 * n, *bias = job->bias ? job->bias : job->zeros;
         T *acts = (T *)job->acts + row * 4 * n, *state = (T *)job->state + lo * n;
-        job->products->times(job->packed, 2 * n, n, end - lo, state, n, gates, 3 * n, acts, 4 * n);
-        job->products->times(job->packed_new, n, n, end - lo, state, n, NULL, 0, acts + 3 * n, 4 * n);
+        job->products->times(job->packed, 2 * n, n, end - lo, state, n, 1, gates, 3 * n, acts, 4 * n);
+        job->products->times(job->packed_new, n, n, end - lo, state, n, 1, NULL, 0, acts + 3 * n, 4 * n);
         for (ptrdiff_t r = 0; r < end - lo; r++)
             NAME(gru_row)(n, acts + r * 4 * n, gates + (3 * r + 2) * n, bias, state + r * n, (T *)job->out + (row + r) * n);
     }
@@ -161,7 +161,7 @@ static int NAME(gru_back)(void *context, ptrdiff_t lo, ptrdiff_t hi) {
             NAME(gru_back_row)(n, (const T *)job->acts + (p.at + r) * 4 * n, NAME(earlier)(job->out, job->hidden, p, r, n),
                                NAME(incoming)(job, job->out_grad, p.at + r, n), NAME(incoming)(job, job->acts_grad, p.at + r, 4 * n),
                                state + r * n, (T *)job->gates_grad + (p.at + r) * 3 * n, kept + r * 3 * n);
-        job->products->times(job->packed, n, 3 * n, end - lo, kept + lo * 3 * n, 3 * n, state + lo * n, n, state + lo * n, n);
+        job->products->times(job->packed, n, 3 * n, end - lo, kept + lo * 3 * n, 3 * n, 1, state + lo * n, n, state + lo * n, n);
     }
     return 0;
 }
@@ -174,7 +174,7 @@ static int NAME(elman)(void *context, ptrdiff_t lo, ptrdiff_t hi) {
     STEPS(!job->reverse) {
         const ptrdiff_t end = NAME(end)(p, hi), row = p.at + lo, count = (end - lo) * n;
         T *restrict out = (T *)job->out + row * n, *restrict state = (T *)job->state + lo * n;
-        job->products->times(job->packed, n, n, end - lo, state, n, (const T *)job->gates + row * n, n, out, n);
+        job->products->times(job->packed, n, n, end - lo, state, n, 1, (const T *)job->gates + row * n, n, out, n);
         if (job->relu) {
             for (ptrdiff_t j = 0; j < count; j++) out[j] = state[j] = out[j] < 0 ? 0 : out[j];
         } else {
@@ -199,7 +199,7 @@ static int NAME(elman_back)(void *context, ptrdiff_t lo, ptrdiff_t hi) {
             else
                 for (ptrdiff_t j = 0; j < n; j++) to[j] = (h[j] + given[j]) * (1 - out[j] * out[j]);
         }
-        job->products->times(job->packed, n, n, end - lo, all, n, NULL, 0, state, n);
+        job->products->times(job->packed, n, n, end - lo, all, n, 1, NULL, 0, state, n);
     }
     return 0;
 }

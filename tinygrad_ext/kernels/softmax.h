@@ -9,6 +9,7 @@
 typedef struct {
     char *out;
     const char *a, *b, *c;  /* forward, lse: input; backward: gradient and output; scaled: input, lse, scale */
+    char *scales;           /* forward of rows: what the exponentials are still to be multiplied by goes here, or NULL */
     int64_t n, inner;
     int log, half;          /* half: the dtype of out, a and b where they are halves, in rows of at most TGX_WIDE_ROW */
 } tgx_softmax_job;

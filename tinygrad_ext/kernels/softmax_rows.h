@@ -54,10 +54,12 @@ static void NAME(short_row)(const T *x, T *out, ptrdiff_t n, int log_too) {
 }
 #endif
 
-static void NAME(row)(const T *x, T *out, ptrdiff_t n, int log_too) {
+/* later: where 1 / sum goes if out is to keep the exponentials as they are. */
+static void NAME(row)(const T *x, T *out, ptrdiff_t n, int log_too, T *later) {
 #if SHORT_ROW
     if (n <= SHORT_ROW) {
         NAME(short_row)(x, out, n, log_too);
+        if (later) *later = 1;
         return;
     }
 #endif
@@ -68,7 +70,8 @@ static void NAME(row)(const T *x, T *out, ptrdiff_t n, int log_too) {
         SIMD for (ptrdiff_t i = 0; i < n; i++) out[i] = (x[i] - m) - shift;
     } else {
         T scale = (T)(1.0 / sum);
-        SIMD for (ptrdiff_t i = 0; i < n; i++) out[i] = out[i] * scale;
+        if (later) *later = scale;
+        else SIMD for (ptrdiff_t i = 0; i < n; i++) out[i] = out[i] * scale;
     }
 }
 
@@ -175,7 +178,7 @@ static int NAME(forward)(void *ctx, ptrdiff_t lo, ptrdiff_t hi) {
     ptrdiff_t n = job->n, outer, first;
     for (ptrdiff_t u = lo; u < hi; u++) {
         if (job->inner == 1) {
-            NAME(row)(x + u * n, out + u * n, n, job->log);
+            NAME(row)(x + u * n, out + u * n, n, job->log, job->scales ? (T *)job->scales + u : NULL);
             continue;
         }
         ptrdiff_t w = NAME(place)(job, u, &outer, &first), at = outer * n * job->inner + first;

@@ -84,7 +84,7 @@ FAMILIES = (
     "recurrent_packed",
     "margins",
     "attention",
-    "attention_tiles",
+    "attention_step",
     "loss",
     "class_loss",
     "likelihood",

@@ -1,7 +1,7 @@
 """Attention: weighted means of values, by the likeness of queries and keys."""
 
 import tinygrad_ext as tg
-from tinygrad_ext.ops.attention_tiles import weights_of
+from tinygrad_ext.ops.attention_step import weights_of
 from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.halves import rounded_once
 from tinygrad_ext.ops.record import op
@@ -39,9 +39,7 @@ def _attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable
     if long and not dropout_p:
         if attn_mask is not None and attn_mask.dim() < 2:
             attn_mask = attn_mask.reshape(1, -1)
-        carried = any(hasattr(t, "level") for t in (query, key, value, attn_mask))
-        call = fused._attention_tiles if carried else fused._attention_step
-        return call(query, key, value, attn_mask, is_causal, scale)
+        return fused._attention_step(query, key, value, attn_mask, is_causal, scale)
     weights, blind = weights_of((query * scale) @ key.transpose(-2, -1), attn_mask, is_causal)
     if dropout_p:
         weights = fused.dropout(weights, dropout_p, True)
