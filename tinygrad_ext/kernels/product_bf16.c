@@ -132,6 +132,7 @@ typedef struct {
     float alpha, beta;
     float *sums;               /* of this tile, ROWS x COLUMNS, between stretches */
     int first, last;           /* whether this is the first and the last stretch */
+    int plain;                 /* C = A B by rows */
 } target_t;
 
 /* As tgx_f32_to_bf16. */
@@ -143,12 +144,22 @@ INLINE __m256i round_lanes(__m512 v) {
     return _mm512_cvtepi32_epi16(_mm512_srli_epi32(_mm512_mask_mov_epi32(sum, nan, _mm512_set1_epi32(0x7fc00000)), 16));
 }
 
+/* The same of sums as the products leave them, of which none is subnormal. */
+INLINE __m256i round_sums(__m512 v) {
+    const __mmask16 nan = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
+    return _mm256_mask_mov_epi16((__m256i)_mm512_cvtneps_pbh(v), nan, _mm256_set1_epi16(0x7fc0));
+}
+
 INLINE __m512 widen_lanes(__m256i v) { return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(v), 16)); }
 
 INLINE void put(const target_t *t, int64_t r, int64_t q, __m512 sum) {
     const int64_t valid = at_most(t->cols - q * LANES, LANES);
     const __mmask16 mask = (__mmask16)((1u << valid) - 1);
     uint16_t *c = t->c + r * t->row + q * LANES * t->col, lanes[LANES];
+    if (t->plain) {
+        _mm256_mask_storeu_epi16(c, mask, round_sums(sum));
+        return;
+    }
     if (t->alpha != 1) sum = _mm512_mul_ps(sum, _mm512_set1_ps(t->alpha));
     if (t->beta != 0) {
         __m256i old = _mm256_maskz_loadu_epi16(mask, c);
@@ -216,7 +227,8 @@ static int multiply(void *context, ptrdiff_t lo, ptrdiff_t hi) {
                 const uint32_t *a = j->left + (item * j->left_panels + r) * ROWS * all + first * ROWS, *of_b = b + first * vectors * LANES;
                 const int64_t count = at_most(all - first, STRETCH);
                 const target_t t = {c + r * ROWS * s->c_row, s->c_row, s->c_col, at_most(s->m - r * ROWS, ROWS), cols, (float)p->alpha.f,
-                                    (float)p->beta.f, sums[r - top], first == 0, first + STRETCH >= all};
+                                    (float)p->beta.f, sums[r - top], first == 0, first + STRETCH >= all,
+                                    s->c_col == 1 && p->alpha.f == 1 && p->beta.f == 0};
                 if (vectors == 3) tile_3(count, a, of_b, &t);
                 else if (vectors == 2) tile_2(count, a, of_b, &t);
                 else tile_1(count, a, of_b, &t);
