@@ -216,6 +216,17 @@ cdef object call_packet(OpFunction f, PyObject **args, Py_ssize_t n):
 cdef object binary(PyObject *method, PyObject *reflected, object a, object b):
     """An operator of two operands: a's method, or b's reflected one; NotImplemented for what neither takes."""
     cdef PyObject *args[2]
+    cdef PyObject *taken[MAX_ARGS + 1]
+    cdef PyObject *op
+    cdef int i
+    cdef bint number = PyFloat_CheckExact(b) or PyLong_CheckExact(b)
+    if method != NULL and exact(a) and (number or exact(b)) and type(<object>method) is OpMethod and not state().flags:
+        op = (<OpFunction>method).first     # as _vectorcall does, with nothing left to ask
+        if (<Op>op).nleading == 2 and not (<OpFunction>method).inplace and (not number or (<Op>op).args[1].flags & F_NUMBER):
+            taken[0], taken[1] = <PyObject *>a, <PyObject *>b
+            for i in range(2, (<Op>op).nargs):
+                taken[i] = (<Op>op).args[i].default
+            return call_plain(<Op>op, taken, needs_grad(<Tensor>a) | (not number and needs_grad(<Tensor>b)))
     args[0], args[1] = <PyObject *>a, <PyObject *>b
     if not isinstance(a, Tensor):
         method = reflected
