@@ -37,7 +37,6 @@ STAND_INS = frozenset(
         "functional",
         "hub",
         "mps",
-        "nn.attention",
         "nn.common_types",
         "nn.grad",
         "nn.parallel",

@@ -5,7 +5,7 @@ from tinygrad_ext.registry.module_registrar import ModuleRegistrar as _ModuleReg
 from tinygrad_ext.registry.module_registrar import set_base as _set_base
 
 from ..errors import refuse_unknown
-from . import functional, init, module, modules, parameter, plugins, utils
+from . import attention, functional, init, module, modules, parameter, plugins, utils
 from .module import Module
 from .modules import *
 from .modules import LinearCrossEntropyOptions
@@ -24,6 +24,7 @@ __all__ = [
     "Parameter",
     "UninitializedBuffer",
     "UninitializedParameter",
+    "attention",
     "create",
     "functional",
     "init",
