@@ -287,3 +287,18 @@ def test_a_transposed_convolution_of_halves_rounds_once():
         got = tg.conv_transpose1d(x, w, b, 2, 1)
         wide = tg.conv_transpose1d(x.float(), w.float(), b.float(), 2, 1)
         assert tg.equal(got, wide.to(dtype))
+
+
+@pytest.mark.parametrize("outputs, groups", [(1, 1), (3, 1), (4, 1), (9, 1), (6, 2)])
+@pytest.mark.parametrize("stride, padding, dilation", [(1, 0, 1), (2, 1, 1), (1, 3, 2), (3, 2, 1)])
+def test_integers_equal_the_definition(outputs, groups, stride, padding, dilation):
+    draw = np.random.default_rng(outputs)
+    for width in (7, 16, 45, 70):
+        x, w = draw.integers(-99, 99, (2, 4, 7, width)), draw.integers(-99, 99, (outputs, 4 // groups, 3, 3))
+        bias, options = draw.integers(-99, 99, outputs), {"stride": stride, "padding": padding, "dilation": dilation}
+        want = _reference(x, w, bias, **options, groups=groups)
+        got = F.conv2d(tg.tensor(x), tg.tensor(w), tg.tensor(bias), **options, groups=groups)
+        assert got.dtype is tg.int64
+        np.testing.assert_array_equal(got.numpy(), want)
+    big = tg.tensor([[[2**62, 2**62 + 1, 5]]])  # what does not fit 64 bits wraps
+    assert F.conv1d(big, tg.tensor([[[4, 1]]])).tolist() == [[[2**62 + 1, 9]]]

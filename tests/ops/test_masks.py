@@ -64,3 +64,17 @@ def test_numbers_are_looked_for_and_among():
     assert tg.isin(2, tg.tensor([1, 2])).item() and not tg.isin(2.5, tg.arange(30)).item()
     assert tg.isin(tg.tensor([1, 2]), 2).tolist() == [False, True]
     assert tg.isin(1.5, tg.ones(2), out=tg.empty(0, dtype=tg.bool)).tolist() is False
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int16", "float16", "float32", "float64", "complex128"])
+def test_long_rows_with_gaps_are_counted_like_others(dtype):
+    a = (np.random.default_rng(0).integers(0, 3, (3, 2000)) == 0).astype(dtype)
+    x = tg.tensor(a)
+    for t, want in (
+        (x[:, ::2], a[:, ::2]),
+        (x[:, ::7], a[:, ::7]),
+        (x.flip(1)[:, ::3], a[:, ::-1][:, ::3]),
+        (x.t(), a.T),
+    ):
+        np.testing.assert_array_equal(t.nonzero().numpy(), np.argwhere(want))
+        assert tg.masked_select(tg.ones(t.shape), t != 0).sum() == np.count_nonzero(want)

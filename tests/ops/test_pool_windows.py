@@ -69,3 +69,21 @@ def _fractional(library, dims, kernel, out, values, samples, kind):
 def test_windows_at_drawn_places_are_pytorchs(case):
     for got, want in zip(_fractional(tg, *case), _fractional(torch, *case)):
         np.testing.assert_array_equal(got, want)
+
+
+@settings(max_examples=200, deadline=None)
+@given(_cases())
+def test_the_largest_alone_are_those_with_places(case):
+    values, dims, options = case
+    name = f"max_pool{dims}d"
+    for dtype in ("f4", "f8", "i8", "u1"):
+        x = tg.tensor(
+            np.nan_to_num(values, posinf=3, neginf=0).clip(0).astype(dtype)
+            if dtype[0] in "iu"
+            else values.astype(dtype)
+        )
+        try:
+            want = getattr(tg.nn.functional, name)(x, *options, True)[0]
+        except RuntimeError:
+            continue
+        np.testing.assert_array_equal(getattr(tg, name)(x, *options).numpy(), want.numpy())

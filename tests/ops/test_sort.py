@@ -105,3 +105,28 @@ def test_topk_of_one_number_is_that_number(device, k):
 def test_kthvalue_takes_k_as_a_tensor_of_one_number():
     x = tg.tensor([[3.0, 1.0, 2.0, 5.0]])
     assert [tg.kthvalue(x, tg.tensor(k)).values.item() for k in (1, 2, 3, 4)] == [1.0, 2.0, 3.0, 5.0]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "uint8"])
+@pytest.mark.parametrize("n", [1, 5, 40, 1000])
+def test_rows_of_one_element_and_rows_in_order_keep_it(dtype, n):
+    column = tg.tensor(np.random.default_rng(n).integers(0, 9, 3)).to(getattr(tg, dtype))
+    for descending in (False, True):
+        values, indices = column.unsqueeze(1).expand(3, n).sort(1, descending=descending)
+        assert indices.tolist() == [list(range(n))] * 3
+        assert values.tolist() == [[v] * n for v in column.tolist()]
+        assert column.expand(n, 3).sort(0, descending=descending)[1].tolist() == [[i] * 3 for i in range(n)]
+        rows = tg.arange(n).to(getattr(tg, dtype)) if n < 250 else (tg.arange(n) // 5).to(getattr(tg, dtype))
+        rows = rows.flip(0) if descending else rows
+        values, indices = rows.sort(descending=descending)
+        assert values.tolist() == rows.tolist() and indices.tolist() == list(range(n))
+    values, indices = column.expand(n, 3).topk(min(n, 2), 0)
+    assert values.tolist() == [column.tolist()] * min(n, 2) and indices.tolist() == [[i] * 3 for i in range(min(n, 2))]
+    out = tg.empty(3, n, dtype=column.dtype).t(), tg.empty(3, n, dtype=tg.int64).t()
+    tg.sort(column.expand(n, 3), 0, out=out)
+    assert out[0].tolist() == [column.tolist()] * n and out[1].tolist() == [[i] * 3 for i in range(n)]
+
+
+def test_the_one_nan_of_a_repeated_row_stays():
+    values, indices = tg.tensor(NAN).expand(4).sort()
+    assert np.isnan(values.numpy()).all() and indices.tolist() == [0, 1, 2, 3]

@@ -113,24 +113,3 @@ void tgx_conv_plan(tgx_conv *p, ptrdiff_t size, ptrdiff_t images) {
     p->buffer = p->depth * p->plane + 4 * MOST_LANES;
     p->pad_outputs = parts(p->outputs, MOST_LANES) * MOST_LANES;
 }
-
-static int64_t window(const tgx_conv *p, const int64_t *src, const int64_t *weight, const ptrdiff_t *tap, ptrdiff_t row, ptrdiff_t col) {
-    uint64_t sum = 0; /* wraps instead of overflowing */
-    for (ptrdiff_t c = 0; c < p->channels; c++)
-        for (ptrdiff_t v = 0; v < p->taps_y; v++)
-            for (ptrdiff_t u = 0; u < p->taps_x; u++) {
-                ptrdiff_t y = row * p->step_y + p->at_y[v], x = col * p->step_x + p->at_x[u];
-                if (y < 0 || y >= p->height || x < 0 || x >= p->width) continue;
-                sum += (uint64_t)src[(c * p->height + y) * p->width + x]
-                       * (uint64_t)weight[c * p->taps_x * p->taps_y + tap[v * p->taps_x + u]];
-            }
-    return (int64_t)sum;
-}
-
-void tgx_conv_integers(const tgx_conv *p, const int64_t *src, const int64_t *weight, const ptrdiff_t *tap, const int64_t *bias,
-                       int64_t *out) {
-    for (ptrdiff_t o = 0; o < p->outputs; o++, weight += p->channels * p->taps_x * p->taps_y)
-        for (ptrdiff_t row = 0; row < p->rows; row++)
-            for (ptrdiff_t col = 0; col < p->cols; col++)
-                *out++ = (int64_t)((uint64_t)window(p, src, weight, tap, row, col) + (bias ? (uint64_t)bias[o] : 0));
-}

@@ -42,10 +42,6 @@ typedef struct {
     ptrdiff_t *offset;                 /* of tap (v, u) in a plane of the buffer; room for taps_y * taps_x */
 } tgx_conv;
 
-/* All of out for int64, in plain loops; tap numbers the weights of one channel. */
-void tgx_conv_integers(const tgx_conv *p, const int64_t *src, const int64_t *weight, const ptrdiff_t *tap, const int64_t *bias,
-                       int64_t *out);
-
 /* Choose the blocks for elements of `size` bytes and at most `images` images. */
 void tgx_conv_plan(tgx_conv *p, ptrdiff_t size, ptrdiff_t images);
 /* Fill p->offset, once there is room for it. */

@@ -3,10 +3,12 @@
  * The gradient of a convolution with stride is one dense convolution for each residue of rows and columns. Rejected: one
  * over the gradient with zeros put between, stride times stride as many multiplications, nearly all by zero. */
 #include "conv_maps.h"
+#include "conv_integers.h"
 #include "conv_job.h"
 #include "conv_overlaps.h"
 #include "conv_pairs.h"
 #include "conv_products.h"
+#include "isa.h"
 
 /* Outputs of a tile; positions for which packing the weights does not pay, for one tap and for more; of planes that go together. */
 enum { MOST_ROWS = 8, FEW_POSITIONS = 64, SOME_POSITIONS = 256, FEW_BYTES = 8 << 10 };
@@ -141,19 +143,31 @@ int tgx_conv_forward_room(tgx_call *c, const tgx_conv_sizes *g, int dtype) {
     return 0;
 }
 
-/* Convolution of int64: exact, plain loops. */
+typedef struct { const job_t *j; const int64_t *weight; const ptrdiff_t *tap; } integers_t;
+
+/* Items are some outputs of a group, groups and images one after the other. */
+static int integer_items(void *given, ptrdiff_t lo, ptrdiff_t hi) {
+    const integers_t *t = given;
+    const tgx_conv *p = &t->j->p;
+    static const tgx_conv_integer_table *loops;
+    if (!loops) loops = TGX_PICK(tgx_conv_integers);
+    const int64_t items = parts(p->outputs, TGX_CONV_INTEGERS);
+    for (ptrdiff_t k = lo; k < hi; k++) {
+        const int64_t i = k / items, o = k % items * TGX_CONV_INTEGERS, own = i % t->j->g->groups * p->outputs + o;
+        loops->some_outputs(p, at_most(TGX_CONV_INTEGERS, p->outputs - o), (const int64_t *)t->j->src + i * p->channels * p->height * p->width,
+                            t->weight + own * p->channels * p->taps_x * p->taps_y, t->tap, t->j->bias ? (const int64_t *)t->j->bias + own : NULL,
+                            (int64_t *)t->j->out + (i * p->outputs + o) * p->rows * p->cols);
+    }
+    return 0;
+}
+
+/* Convolution of int64: exact. */
 static int integers(tgx_call *c, job_t *j, const taps_t *y, const taps_t *x, const char *weight) {
     const tgx_conv *p = &j->p;
     if (limit(j) == TOO_LARGE) return TGX_NO_MEMORY;
-    const ptrdiff_t *tap = fill_tables(c, j, y, x);
-    for (int64_t i = 0; i < j->g->n * j->g->groups; i++) {
-        int64_t group = i % j->g->groups;
-        tgx_conv_integers(p, (const int64_t *)j->src + i * p->channels * p->height * p->width,
-                          (const int64_t *)weight + group * p->outputs * p->channels * p->taps_x * p->taps_y, tap,
-                          j->bias ? (const int64_t *)j->bias + group * p->outputs : NULL,
-                          (int64_t *)j->out + i * p->outputs * p->rows * p->cols);
-    }
-    return 0;
+    integers_t t = {j, (const int64_t *)weight, fill_tables(c, j, y, x)};
+    const int64_t work = p->rows * p->cols * p->channels * p->taps_x * p->taps_y;
+    return tgx_range(c, integer_items, &t, j->g->n * j->g->groups * parts(p->outputs, TGX_CONV_INTEGERS), 1 + TGX_SMALL / (work + 1));
 }
 
 int tgx_conv_forward(tgx_call *c, const tgx_conv_sizes *g, const tgx_tensor *x, const tgx_tensor *w, const tgx_tensor *bias) {

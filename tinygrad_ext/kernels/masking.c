@@ -9,6 +9,8 @@
 
 /* ---- counting ---------------------------------------------------------------------------------------------------- */
 
+enum { BLOCK = 256 };
+
 typedef struct { int64_t n; int dtype; } count_t;
 
 static int count_row(char **data, const ptrdiff_t *strides, ptrdiff_t n, const tgx_scalar *aux) {
@@ -17,7 +19,13 @@ static int count_row(char **data, const ptrdiff_t *strides, ptrdiff_t n, const t
         count->n += tgx_mask_loops()->count_true(data[0], count->dtype, n);
         return 0;
     }
-    for (ptrdiff_t i = 0; i < n; i++) count->n += tgx_mask_loops()->count_true(data[0] + i * strides[0], count->dtype, 1);
+    char room[BLOCK * sizeof(tgx_c128)], *at[TGX_MAX_OPERANDS] = {room, data[0]};
+    const ptrdiff_t steps[] = {tgx_itemsize[count->dtype], strides[0]};
+    for (ptrdiff_t i = 0, m; i < n; i += m, at[1] += m * strides[0]) { /* side by side they are counted in vectors */
+        m = n - i < BLOCK ? n - i : BLOCK;
+        tgx_cast_loop(count->dtype, count->dtype)(at, steps, m, NULL);
+        count->n += tgx_mask_loops()->count_true(room, count->dtype, m);
+    }
     return 0;
 }
 

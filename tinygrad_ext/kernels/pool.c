@@ -53,14 +53,23 @@ POOL(double, f64, double)
 
 extern const tgx_pool_table tgx_pools_base, tgx_pools_avx2, tgx_pools_avx512;
 
+static const tgx_pool_table *loops(void) {
+    static const tgx_pool_table *chosen;
+    if (!chosen) chosen = TGX_PICK(tgx_pools);
+    return chosen;
+}
+
+void tgx_pool_row_max(const tgx_pool_row *p, int dtype, ptrdiff_t lo, ptrdiff_t hi, const void *src, void *out) {
+    const ptrdiff_t size = tgx_itemsize[dtype];
+    loops()->row_max[dtype](p, hi - lo, (const char *)src + lo * p->width * size, (char *)out + lo * p->cols * size);
+}
+
 void tgx_pool_max(const tgx_pool *p, int dtype, ptrdiff_t lo, ptrdiff_t hi, const void *src, void *out, int64_t *at) {
     enum { NEAR = 16384 };      /* bytes of the planes that are gone over together, once for each stretch of equal windows */
     const ptrdiff_t n = tgx_pool_volume(p), m = tgx_pool_windows(p), size = tgx_itemsize[dtype];
     const ptrdiff_t most = n * size < NEAR ? NEAR / (n * size) : 1;
-    static const tgx_pool_table *chosen;
-    if (!chosen) chosen = TGX_PICK(tgx_pools);
     for (ptrdiff_t k = lo; k < hi; k += most)
-        chosen->max[dtype](p, hi - k < most ? hi - k : most, (const char *)src + k * n * size, (char *)out + k * m * size,
+        loops()->max[dtype](p, hi - k < most ? hi - k : most, (const char *)src + k * n * size, (char *)out + k * m * size,
                            at ? at + k * m : NULL);
 }
 

@@ -19,13 +19,19 @@ typedef struct {
 static inline ptrdiff_t tgx_pool_volume(const tgx_pool *p) { return p->depth * p->height * p->width; }
 static inline ptrdiff_t tgx_pool_windows(const tgx_pool *p) { return p->layers * p->rows * p->cols; }
 
-/* The largest of each window of some planes, by dtype; compiled for several instruction sets. */
+/* Windows of rows: number j holds `taps` elements in steps of `far`, from j * stride - pad on, as far as they lie in the row. */
+typedef struct { ptrdiff_t width, cols, taps, stride, pad, far; } tgx_pool_row;
+
+/* The largest of each window of some planes, and of some rows, by dtype; compiled for several instruction sets. */
 typedef struct {
     void (*max[TGX_NTYPES])(const tgx_pool *p, ptrdiff_t planes, const void *src, void *out, int64_t *at);
+    void (*row_max[TGX_NTYPES])(const tgx_pool_row *p, ptrdiff_t rows, const void *src, void *out);
 } tgx_pool_table;
 
 /* For planes [lo, hi) of a dtype of types.h. at: place of the largest in its plane, or NULL. NaN wins. */
 void tgx_pool_max(const tgx_pool *p, int dtype, ptrdiff_t lo, ptrdiff_t hi, const void *src, void *out, int64_t *at);
+/* The same of rows, without the places and without tables, which take longer than the loop where there is one row. */
+void tgx_pool_row_max(const tgx_pool_row *p, int dtype, ptrdiff_t lo, ptrdiff_t hi, const void *src, void *out);
 void tgx_pool_mean(const tgx_pool *p, int dtype, ptrdiff_t lo, ptrdiff_t hi, const void *src, void *out);
 /* The transpose of mean, for floating dtypes: src has the result's planes, out the input's and is zeroed here. */
 void tgx_pool_spread(const tgx_pool *p, int dtype, ptrdiff_t lo, ptrdiff_t hi, const void *src, void *out);

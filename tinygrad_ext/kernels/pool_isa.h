@@ -106,7 +106,76 @@ static void ISA(max_f32)(const tgx_pool *p, ptrdiff_t planes, const void *src, v
     else max_f32(p, planes, src, out, at);
 }
 
+/* ---- rows, values alone ---- */
+
+/* NaN wins: an element that is one is not greater, and is taken afterwards. */
+#define LARGER(T, name) \
+    static inline __attribute__((always_inline)) T larger_##name(T best, T value) { \
+        const T larger = value > best ? value : best; \
+        return value != value ? value : larger; \
+    }
+#define INSIDE(S, THIRD, name) \
+    _Pragma("omp simd") for (ptrdiff_t j = 0; j < n; j++) \
+        out[j] = THIRD(larger_##name(row[(S) * j], row[(S) * j + far]), row[(S) * j + 2 * far]);
+#define TWO(best, value) (best)
+#define ONE_TAP(S, name) _Pragma("omp simd") for (ptrdiff_t j = 0; j < n; j++) out[j] = larger_##name(out[j], row[(S) * j]);
+
+#define ROW_MAX(TYPE, name) \
+    LARGER(TYPE, name) \
+    static TYPE window_##name(const TYPE *row, const tgx_pool_row *p, ptrdiff_t j) { \
+        ptrdiff_t at = j * p->stride - p->pad, end = at + p->taps * p->far; \
+        if (at < 0) at += (p->far - 1 - at) / p->far * p->far; \
+        TYPE best = row[at]; \
+        for (at += p->far; at < end && at < p->width; at += p->far) best = larger_##name(best, row[at]); \
+        return best; \
+    } \
+    /* n windows that lie in the row from its first element on */ \
+    static void inside_##name(const TYPE *row, const tgx_pool_row *p, ptrdiff_t n, TYPE *out) { \
+        const ptrdiff_t far = p->far, stride = p->stride; \
+        if (stride == 1 && p->taps == 2) INSIDE(1, TWO, name) \
+        else if (stride == 1 && p->taps == 3) INSIDE(1, larger_##name, name) \
+        else if (stride == 2 && p->taps == 2) INSIDE(2, TWO, name) \
+        else if (stride == 2 && p->taps == 3) INSIDE(2, larger_##name, name) \
+        else if (stride == 3 && p->taps == 3) INSIDE(3, larger_##name, name) \
+        else { \
+            for (ptrdiff_t j = 0; j < n; j++) out[j] = row[stride * j]; \
+            for (ptrdiff_t t = 1; t < p->taps; t++) { \
+                row += far; \
+                if (stride == 1) ONE_TAP(1, name) \
+                else if (stride == 2) ONE_TAP(2, name) \
+                else if (stride == 3) ONE_TAP(3, name) \
+                else ONE_TAP(stride, name) \
+            } \
+        } \
+    } \
+    static void row_max_##name(const tgx_pool_row *p, ptrdiff_t rows, const void *src, void *to) { \
+        const TYPE *row = src; \
+        TYPE *out = to; \
+        const ptrdiff_t reach = (p->taps - 1) * p->far, room = p->width + p->pad - reach - 1; \
+        ptrdiff_t first = (p->pad + p->stride - 1) / p->stride, end = room < 0 ? 0 : room / p->stride + 1; \
+        if (end > p->cols) end = p->cols; \
+        if (first > end) first = end; \
+        for (; rows-- > 0; row += p->width, out += p->cols) { \
+            for (ptrdiff_t j = 0; j < first; j++) out[j] = window_##name(row, p, j); \
+            for (ptrdiff_t j = first, n; j < end; j += n) { \
+                n = end - j < 4 * BLOCK ? end - j : 4 * BLOCK; \
+                inside_##name(row + j * p->stride - p->pad, p, n, out + j); \
+            } \
+            for (ptrdiff_t j = end; j < p->cols; j++) out[j] = window_##name(row, p, j); \
+        } \
+    }
+ROW_MAX(uint8_t, u8)
+ROW_MAX(int8_t, i8)
+ROW_MAX(int16_t, i16)
+ROW_MAX(int32_t, i32)
+ROW_MAX(int64_t, i64)
+ROW_MAX(float, f32)
+ROW_MAX(double, f64)
+
 const tgx_pool_table ISA(tgx_pools) = {{
     [TGX_U8] = max_u8, [TGX_I8] = max_i8, [TGX_I16] = max_i16, [TGX_I32] = max_i32, [TGX_I64] = max_i64,
     [TGX_F32] = ISA(max_f32), [TGX_F64] = max_f64,
+}, {
+    [TGX_U8] = row_max_u8, [TGX_I8] = row_max_i8, [TGX_I16] = row_max_i16, [TGX_I32] = row_max_i32, [TGX_I64] = row_max_i64,
+    [TGX_F32] = row_max_f32, [TGX_F64] = row_max_f64,
 }};

@@ -150,12 +150,30 @@ TGX_KERNEL(max_pool1d, max1_shape, max1_run, 0)
 TGX_KERNEL(max_pool2d, max2_shape, max2_run, 0)
 TGX_KERNEL(max_pool3d, max3_shape, max3_run, 0)
 
+typedef struct { tgx_pool_row row; int dtype; const char *src; char *out; } rows_t;
+
+static int run_rows(void *context, ptrdiff_t lo, ptrdiff_t hi) {
+    const rows_t *j = context;
+    tgx_pool_row_max(&j->row, j->dtype, lo, hi, j->src, j->out);
+    return 0;
+}
+
 /* Without the places: the same and the number of dimensions. */
 static int max_values_shape(tgx_call *c) {
     tgx_window w;
-    return read_max(c, &w, dims_of(c, 6)) ? TGX_FAILED : pooled_shape(c, &w, 0);
+    if (read_max(c, &w, dims_of(c, 6)) || pooled_shape(c, &w, 0)) return TGX_FAILED;
+    if (w.dims == 1) c->scratch_bytes = 0;
+    return 0;
 }
-static int max_values_run(tgx_call *c) { return max_run(c, dims_of(c, 6)); }
+static int max_values_run(tgx_call *c) {
+    const tgx_tensor *x = tgx_in(c, 0), *out = tgx_out(c, 0);
+    tgx_window w;
+    if (dims_of(c, 6) != 1) return max_run(c, dims_of(c, 6));
+    if (read_max(c, &w, 1)) return TGX_FAILED;
+    if (out->count == 0) return 0;
+    rows_t j = {{w.size[2], w.out[2], w.kernel[2], w.stride[2], w.pad[2], w.dilation[2]}, x->dtype, x->data, out->data};
+    return tgx_range(c, run_rows, &j, out->count / w.out[2], GRAIN / (w.size[2] + 1) + 1);
+}
 TGX_KERNEL(max_pool_values, max_values_shape, max_values_run, 0)
 
 /* (self, kernel_size, stride, padding, ceil_mode, count_include_pad), and divisor_override for images and volumes */
@@ -164,6 +182,10 @@ static int read_mean(tgx_call *c, tgx_window *w, int dims) {
     const tgx_tensor *x = tgx_in(c, 0);
     if (tgx_window_read(c, w, dims, op, 1) || tgx_window_input(c, w, x) || tgx_window_check(c, w) || expect_dtype(c, x, op, 0))
         return TGX_FAILED;
+    if (dims == 3 && (w->size[0] < w->kernel[0] || w->size[1] < w->kernel[1] || w->size[2] < w->kernel[2])) /* whatever the padding */
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "input image (T: %lld H: %lld W: %lld) smaller than kernel size (kT: %lld kH: %lld kW: %lld): "
+                        "avg_pool3d() takes no window larger than its input, padded or not", (long long)w->size[0], (long long)w->size[1],
+                        (long long)w->size[2], (long long)w->kernel[0], (long long)w->kernel[1], (long long)w->kernel[2]);
     return tgx_window_outputs(c, w, (int)tgx_int(c, 4), x);
 }
 

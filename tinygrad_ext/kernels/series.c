@@ -154,3 +154,31 @@ static int linspace_run(tgx_call *c) {
     return 0;
 }
 TGX_KERNEL(linspace, linspace_shape, linspace_run, 0)
+
+/* ---- between bounds that tensors hold: (start, end, steps, pairs), a row in the widest dtype for each two of them --- */
+
+static int line_shape(tgx_call *c) {
+    const tgx_tensor *start = tgx_in(c, 0), *end = tgx_in(c, 1);
+    const int dtype = tgx_int(c, 3) ? TGX_C128 : TGX_F64;
+    if (!tgx_same_sizes(start, end) || (dtype == TGX_F64 && (tgx_is_complex(start->dtype) || tgx_is_complex(end->dtype))))
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "_line: expected as many starts as ends, real ones for real numbers, got %s of %s and %s of %s",
+                        tgx_shape_text(start), tgx_dtype_title(start->dtype), tgx_shape_text(end), tgx_dtype_title(end->dtype));
+    if (tgx_int(c, 2) < 0)
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "_line: number of steps must be non-negative, got %lld", (long long)tgx_int(c, 2));
+    if (start->rank == TGX_MAX_DIMS) return tgx_fail(c, TGX_RUNTIME_ERROR, "_line: the result would have more than %d dimensions", TGX_MAX_DIMS);
+    tgx_need(c, 0, dtype), tgx_need(c, 1, dtype);
+    tgx_output *o = tgx_fresh(c, 0, start->rank + 1, dtype);
+    memcpy(o->dims, start->sizes, (size_t)start->rank * sizeof *o->dims);
+    o->dims[start->rank] = tgx_int(c, 2);
+    return tgx_check_sizes(c, o->dims, o->rank, "_line");
+}
+
+static int line_run(tgx_call *c) {
+    const tgx_tensor *start = tgx_in(c, 0), *end = tgx_in(c, 1), *out = tgx_out(c, 0);
+    const int64_t n = tgx_int(c, 2);
+#define LINES(T, fill) for (int64_t i = 0; i < start->count; i++) fill((T *)out->data + i * n, n, ((T *)start->data)[i], ((T *)end->data)[i])
+    if (out->dtype == TGX_F64) LINES(double, line_f64);
+    else LINES(tgx_c128, line_c128);
+    return 0;
+}
+TGX_KERNEL(_line, line_shape, line_run, 0)

@@ -66,7 +66,9 @@ static void row_##TAG(const char *from, int64_t n, int64_t k, int descending, ch
         sorted = merge_##W(a, a + k, k);        /* not by counting: the heap has lost the order of positions */ \
     } else { \
         for (int64_t i = 0; i < n; i++) a[i] = (WORD)(U)(key_##TAG(x + i) ^ flip) << INDEX_BITS | (WORD)i; \
-        sorted = sort_##W(a, a + n, n, sizeof(U)); \
+        int64_t run = 1;                        /* of rows in order already one pass is enough, others are soon out of order */ \
+        while (run < n && a[run] > a[run - 1]) run++; \
+        sorted = run >= n ? a : sort_##W(a, a + n, n, sizeof(U)); \
     } \
     for (int64_t i = 0; i < k; i++) { \
         const int64_t at = (int64_t)(sorted[i] & (((WORD)1 << INDEX_BITS) - 1)); \

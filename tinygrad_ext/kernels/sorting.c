@@ -43,6 +43,9 @@ static int lies_otherwise(const tgx_tensor *x, int dim) {
     return x->rank && (dim != x->rank - 1 || !(x->flags & TGX_CONTIGUOUS));
 }
 
+/* Whether each row is one element over and over: its order is the one it has. */
+static int is_repeated(const tgx_tensor *x, int dim) { return x->rank && x->strides[dim] == 0; }
+
 /* Rows to a unit of work. */
 static int64_t grain_of(const tgx_tensor *x, int64_t n) { return x->count <= GRAIN ? x->count / n : 1 + GRAIN / n; }
 
@@ -56,6 +59,10 @@ static int rows_shape(tgx_call *c, int dim, int64_t k, int descending) {
     if (n >= (int64_t)1 << 32 && width < 8)
         return tgx_fail(c, TGX_RUNTIME_ERROR, "sort: rows of more than 2^32 elements are possible for 64-bit dtypes only, got %lld",
                         (long long)n);
+    if (is_repeated(x, dim)) {
+        c->scratch_bytes = k * (int64_t)sizeof(int64_t);
+        return 0;
+    }
     int64_t count = x->count < (int64_t)1 << 55 ? x->count : (int64_t)1 << 55; /* there is no memory for more */
     if (size > SMALL_ROOM) c->notes[3] = tgx_rooms_wanted(c, x->count / n, grain_of(x, n));
     c->scratch_bytes = c->notes[3] * tgx_rooms_pitch(size);
@@ -86,12 +93,27 @@ static int rows_elsewhere(tgx_call *c, job_t *job, char *free_room) {
     return code;
 }
 
+/* The first k elements of such rows, and their places. */
+static int repeated_run(tgx_call *c) {
+    const tgx_tensor *indices = tgx_out(c, 1);
+    const int64_t k = c->notes[0];
+    int64_t *places = c->scratch;
+    tgx_part part, from;
+    for (int64_t i = 0; i < k; i++) places[i] = i;
+    tgx_part_of(&part, tgx_in(c, 0)), tgx_part_of(&from, indices);
+    from.t.data = (char *)places, from.t.flags = 0;
+    for (int i = 0; i < from.t.rank; i++) from.t.strides[i] = i == c->notes[2];
+    int code = c->services->copy(tgx_out(c, 0), tgx_part_cut(&part, (int)c->notes[2], 0, k));
+    return code ? code : c->services->copy(indices, &from.t);
+}
+
 static int rows_run(tgx_call *c) {
     const tgx_tensor *x = tgx_in(c, 0), *values = tgx_out(c, 0);
     job_t job = {.x = x->data, .values = values->data, .indices = (int64_t *)tgx_out(c, 1)->data,
                  .n = x->rank ? x->sizes[c->notes[2]] : 1, .k = c->notes[0], .descending = (int)c->notes[1], .dtype = x->dtype,
                  .width = tgx_itemsize[x->dtype]};
     if (values->count == 0) return 0;
+    if (is_repeated(x, (int)c->notes[2])) return repeated_run(c);
     tgx_rooms_open(&job.rooms, c->scratch, c->notes[3], (int64_t)tgx_sort_room(x->dtype, job.n));
     if (lies_otherwise(x, (int)c->notes[2])) return rows_elsewhere(c, &job, (char *)c->scratch + job.rooms.n * job.rooms.pitch);
     return tgx_range(c, sort_rows, &job, x->count / job.n, grain_of(x, job.n));

@@ -3,6 +3,7 @@
 import math
 
 import tinygrad_ext as tg
+from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
 
@@ -11,31 +12,69 @@ _OPTIONS = (
 )
 
 
+def _numpy():
+    import numpy
+
+    return numpy
+
+
+def _np_line(start, end, steps, pairs=False):
+    return _numpy().linspace(start, end, steps, axis=-1, dtype=complex if pairs else float)
+
+
+op(
+    "aten::_line(Tensor start, Tensor end, int steps, bool pairs=False) -> Tensor",
+    kernel="_line",
+    batch=lambda b, start, end, steps, pairs: fused._line(b.whole(start), b.whole(end), steps, pairs),
+    where="_fused",
+    variants="function",
+    types="int float half",
+    grad={"start": "none", "end": "none"},
+    jvp="none",
+    reference=_np_line,
+    samples=lambda make: [
+        *[Sample(make(), make(), n, c) for n, c in ((5, False), (1, False), (0, False), (4, True))],
+        Sample(make(2, 3), make(2, 3), 4),
+    ],
+    errors=[
+        (lambda: fused._line(zeros(2), zeros(), 1), RuntimeError, "expected as many starts as ends"),
+        (lambda: fused._line(zeros(), zeros(), -1), RuntimeError, "must be non-negative"),
+    ],
+    doc="linspace for each start and end, a row each, in float64 or in complex128; with no derivative.",
+)
+
+
 def _line(start, end, steps, dtype, device, name):
     """Numbers at equal distances in the widest dtype, counted from the nearer of the two bounds."""
-    bounds = [b.detach() if hasattr(b, "dim") else b for b in (start, end)]
-    for bound in bounds:
-        if hasattr(bound, "dim") and bound.dim():
+    whole = not (dtype.is_complex or dtype.is_floating_point)
+    bounds = []
+    for bound in (start, end):
+        if not hasattr(bound, "dim"):
+            bound = tg.scalar_tensor(int(bound) if whole else bound, dtype=_wide(dtype), device=device)
+        elif bound.dim():
             raise RuntimeError(
                 f"{name} only supports 0-dimensional start and end tensors, but got one of {bound.dim()} dimension(s)"
             )
+        elif device is not None or bound.is_meta:
+            bound = bound.to("cpu" if device is None else device)
+        bounds.append(bound.trunc() if whole and bound.is_floating_point() else bound)
     if steps < 0:
         raise RuntimeError(f"number of steps must be non-negative: {name}() got {steps}")
-    wide = tg.complex128 if dtype.is_complex else tg.float64
-    if not (dtype.is_complex or dtype.is_floating_point):
-        bounds = [b.trunc() if hasattr(b, "dim") else int(b) for b in bounds]
-    place = tg.arange(steps, dtype=tg.float64, device=device)
-    first, last = [b.to(place.device, wide) if hasattr(b, "dim") else b for b in bounds]
-    step = (last - first) / max(steps - 1, 1)
-    return tg.where(place * 2 < steps, first + step * place, last - step * (steps - 1 - place))
+    return fused._line(*bounds, steps, dtype.is_complex)
+
+
+def _wide(dtype):
+    return tg.complex128 if dtype.is_complex else tg.float64
 
 
 def _kind(start, end, dtype):
     if dtype is not None:
         return dtype
-    is_complex = any(b.is_complex() if hasattr(b, "dim") else isinstance(b, complex) for b in (start, end))
     wide = tg.get_default_dtype()
-    return (tg.complex128 if wide is tg.float64 else tg.complex64) if is_complex else wide
+    for bound in (start, end):
+        if bound.dtype.is_complex if hasattr(bound, "dim") else isinstance(bound, complex):
+            return tg.complex128 if wide is tg.float64 else tg.complex64
+    return wide
 
 
 def _power(base, exponent):
@@ -48,9 +87,7 @@ def _power(base, exponent):
 
 
 def _np_logspace(start, end, steps):
-    import numpy
-
-    return numpy.logspace(start, end, steps)
+    return _numpy().logspace(start, end, steps)
 
 
 def _linspace(start, end, steps, dtype, layout, device, pin_memory, requires_grad):

@@ -1,6 +1,7 @@
 """Conversions: to() and its short forms, values out of tensors, complex numbers and their parts."""
 
 import tinygrad_ext as tg
+from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
 
@@ -292,21 +293,40 @@ for _name, _bit in (("conj", "conjugate"), ("neg", "negative")):
     )
 
 
+def _complex_tangent(real, imag, real_tangent, imag_tangent):
+    x, y = (tg.zeros_like(t) if d is None else d for t, d in ((real, real_tangent), (imag, imag_tangent)))
+    return fused._complex(x, y)
+
+
+op(
+    "aten::_complex(Tensor real, Tensor imag) -> Tensor",
+    kernel="_complex",
+    batch="pointwise",
+    where="_fused",
+    variants="function",
+    types="float",
+    samples=_twos,
+    grad={"real": lambda grad: _real(grad), "imag": lambda grad: _imag(grad)},
+    jvp=_complex_tangent,
+    reference=lambda real, imag: real + 1j * imag,
+    errors=[(lambda: fused._complex(tg.ones(2), tg.ones(2).double()), RuntimeError, "of float32 or of float64")],
+    doc="complex of two tensors of float32 or of float64.",
+)
+
+
 def _complex(real, imag):
     if real.dtype != imag.dtype:
         raise RuntimeError(
             f"Expected object of scalar type {real.dtype} but got scalar type {imag.dtype} for second "
             "argument: complex() joins two tensors of one dtype"
         )
-    if real.dtype.name not in ("float16", "float32", "float64"):
+    if real.dtype.name in ("float32", "float64"):
+        return fused._complex(real, imag)
+    if real.dtype.name != "float16":
         raise RuntimeError(
             f"Expected both inputs to be Half, Float or Double tensors but got {real.dtype} and {imag.dtype}"
         )
-    return tg.view_as_complex(tg.stack(_spread(real, imag), -1))
-
-
-def _spread(*tensors):
-    return tg.broadcast_tensors(*tensors)
+    return tg.view_as_complex(tg.stack(tg.broadcast_tensors(real, imag), -1))
 
 
 op(
@@ -316,5 +336,10 @@ op(
     types="float",
     samples=_twos,
     tags="exact",
+    errors=[
+        (lambda: tg.complex(tg.ones(2), tg.ones(2).double()), RuntimeError, "joins two tensors of one dtype"),
+        (lambda: tg.complex(tg.tensor([1]), tg.tensor([1])), RuntimeError, "to be Half, Float or Double tensors"),
+        (lambda: tg.complex(tg.ones(2), tg.ones(3)), RuntimeError, "which do not broadcast"),
+    ],
     doc="Complex numbers from their real and imaginary parts.",
 )

@@ -212,7 +212,11 @@ def _hash_tensor(self, dim, keepdim, mode):
         self = self.long()
     rank, shape = self.dim(), self.shape
     dim = (dim,) if isinstance(dim, int) else dim
-    dims = {wrapped(d, rank) for d in dim} or range(rank)
+    named = [wrapped(d, rank) for d in dim]
+    dims = set(named) or range(rank)
+    if len(named) != len(set(named)):
+        twice = next(d for d in named if named.count(d) > 1)
+        raise RuntimeError(f"hash_tensor: dim {twice} appears multiple times in the list of dims {list(dim)}")
     if 0 in shape:
         if not dim:
             raise RuntimeError("hash_tensor: Expected reduction dim to be specified for input.numel() == 0.")
@@ -252,6 +256,7 @@ op(
     errors=[
         (lambda: zeros(0).hash_tensor(), RuntimeError, "Expected reduction dim to be specified"),
         (lambda: zeros(2, 0).hash_tensor(1), IndexError, "Expected reduction dim 1 to have non-zero size"),
+        (lambda: zeros(2, 3).hash_tensor((0, -2)), RuntimeError, "dim 0 appears multiple times in the list of dims"),
     ],
     doc="The exclusive or of the bits of all elements, as float64 or int64, along some dimensions or all; uint64.",
 )

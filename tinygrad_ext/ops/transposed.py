@@ -65,6 +65,12 @@ def _with_bias(y, bias, channels, dims):
         raise RuntimeError(
             f"expected bias to be 1-dimensional with {channels} elements, but got bias of size {list(bias.shape)}"
         )
+    if bias.dtype.is_complex and not y.dtype.is_complex:
+        found, wanted = [x.type().rpartition(".")[2].removesuffix("Tensor") for x in (bias, y)]
+        raise RuntimeError(
+            f"result type {found} can't be cast to the desired output type {wanted}: the bias of a transposed "
+            "convolution of real numbers must be real"
+        )
     return (y + bias.reshape(channels, *[1] * dims)).to(y.dtype)
 
 
@@ -219,6 +225,11 @@ for _dims in (1, 2, 3):
                 lambda run=_run, d=_dims: run(zeros(1, 2, *[1] * d), zeros(2, 2, *[2] * d), None, 1, 1, 0, 1, 1),
                 RuntimeError,
                 f"Calculated output size per channel: ({' x '.join('0' * _dims)}). Output size is too small",
+            ),
+            (
+                lambda run=_run, d=_dims: run(*[zeros(2, 2, *[2] * d)] * 2, zeros(2).cfloat(), 1, 0, 0, 1, 1),
+                RuntimeError,
+                "expected scalar type" if _dims == 3 else "can't be cast to the desired output type Float",
             ),
             (
                 lambda run=_run: run(zeros(2), zeros(2), None, 1, 0, 0, 1, 1),

@@ -1,6 +1,7 @@
 """Products of two vectors, element with element, and sums along a diagonal."""
 
 import tinygrad_ext as tg
+from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.halves import rounded_once
 from tinygrad_ext.ops.linalg import NUMBERS, added, added_reference, as_rows, call_of, of_shapes
 from tinygrad_ext.ops.products import check_factors
@@ -35,8 +36,23 @@ def _inner(self, other):
     return out.reshape((*self.shape[:-1], *other.shape[:-1]))
 
 
-@rounded_once
 def _addr(self, vec1, vec2, beta, alpha):
+    dtype = self.dtype
+    if (
+        (dtype is tg.float32 or dtype is tg.float64)
+        and vec1.dtype is dtype is vec2.dtype
+        and beta
+        and vec1.dim() == 1 == vec2.dim()
+        and self.shape == vec1.shape + vec2.shape
+        and not isinstance(alpha, complex)
+    ):
+        return fused.addcmul(self if beta == 1 else self * beta, vec1.unsqueeze(1), vec2, value=alpha)
+    return _addr_of_any(self, vec1, vec2, beta, alpha)
+
+
+@rounded_once
+def _addr_of_any(self, vec1, vec2, beta, alpha):
+    """Of all dtypes, and of what is repeated or refused."""
     _check_vectors(vec1, vec2)
     dtype, shape = tg.promote_types(vec1.dtype, vec2.dtype), (vec1.shape[0], vec2.shape[0])
     if dtype.name == "bool":  # factors count as true or false

@@ -99,6 +99,11 @@ op(
         (lambda: _average(zeros(2), 2), RuntimeError, "non-empty 4D or 5D"),
         (lambda: _average(zeros(0, 1, 2, 2), 1), RuntimeError, "to have positive length"),
         (lambda: _average(zeros(1, 2, 2, 2), 1, divisor_override=0), RuntimeError, "divisor must be not zero"),
+        (
+            lambda: _average(zeros(1, 2, 3, 3), 3, padding=1),
+            RuntimeError,
+            "smaller than kernel size (kT: 3 kH: 3 kW: 3)",
+        ),
     ],
     doc="Mean of each window of a volume (N, C, D, H, W) or (C, D, H, W).",
 )

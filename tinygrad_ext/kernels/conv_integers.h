@@ -1,0 +1,13 @@
+/* Convolution of int64. The loops are in conv_integers_isa.h. */
+#ifndef TGX_CONV_INTEGERS_H
+#define TGX_CONV_INTEGERS_H
+#include "conv.h"
+
+/* At most so many outputs for int64; src, weight, bias and out begin with theirs, and tap numbers the weights of one channel. */
+enum { TGX_CONV_INTEGERS = 4 };
+typedef struct {
+    void (*some_outputs)(const tgx_conv *p, ptrdiff_t outs, const int64_t *src, const int64_t *weight, const ptrdiff_t *tap,
+                         const int64_t *bias, int64_t *out);
+} tgx_conv_integer_table;
+extern const tgx_conv_integer_table tgx_conv_integers_base, tgx_conv_integers_avx2, tgx_conv_integers_avx512;
+#endif
