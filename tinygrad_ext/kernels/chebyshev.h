@@ -38,6 +38,14 @@ VM_INLINE double vm_horner(const double *c, int n, double t)
     _Pragma("GCC unroll 32") for (int k = n - 2; k >= 0; k--) sum = vm_mad_f64(sum, t, c[k]);
     return sum;
 }
+/* The first n terms of a where `first`, else the first m of b. */
+VM_INLINE double vm_horner_of_two(_Bool first, const double *a, int n, const double *b, int m, double t)
+{
+    double sum = 0.0;
+    _Pragma("GCC unroll 32") for (int k = (n > m ? n : m) - 1; k >= 0; k--)
+        sum = vm_mad_f64(sum, t, first ? (k < n ? a[k] : 0.0) : (k < m ? b[k] : 0.0));
+    return sum;
+}
 #define VM_SUM(table, t) vm_sum(table, VM_TERMS(table), t)
 
 /* A function's two precisions from vm_NAME_of(x, single), where `single` cuts its series. */

@@ -16,7 +16,7 @@
                 for (int r = 0; r < rows; r++) { \
                     const T own = x[r * depth + k]; \
                     _Pragma("omp simd") for (int j = 0; j < LANES; j++) { \
-                        T d = own - turned[k * columns + j]; \
+                        T d = turned[k * columns + j] - own; /* of which the sign says nothing */ \
                         sum[r][j] = TAKE(sum[r][j], d); \
                     } \
                 } \
@@ -24,7 +24,7 @@
             for (ptrdiff_t k = 0; k < depth; k++) \
                 for (int r = 0; r < rows; r++) \
                     for (ptrdiff_t j = 0; j < lanes; j++) { \
-                        T d = x[r * depth + k] - turned[k * columns + j]; \
+                        T d = turned[k * columns + j] - x[r * depth + k]; \
                         sum[r][j] = TAKE(sum[r][j], d); \
                     } \
         } \
@@ -53,7 +53,8 @@
         } \
         return 0; \
     }
-#define SQUARES(s, d) ((s) + (d) * (d))
+#define SQUARES_f(s, d) vm_mad_f32(d, d, s)
+#define SQUARES_d(s, d) vm_mad_f64(d, d, s)
 #define SIZES_f(s, d) ((s) + __builtin_fabsf(d))
 #define SIZES_d(s, d) ((s) + __builtin_fabs(d))
 #define MOST_f(s, d) (__builtin_fabsf(d) > (s) || (d) != (d) ? __builtin_fabsf(d) : (s))    /* a nan stays */
@@ -63,7 +64,7 @@
 #define POWERS_d(s, d) ((s) + vm_pow_f64(__builtin_fabs(d), p))
 #define ROOT_f(s) vm_pow_f32(s, 1 / p)
 #define ROOT_d(s) vm_pow_f64(s, 1 / p)
-DISTANCE(euclid, float, SQUARES, __builtin_sqrtf) DISTANCE(euclid, double, SQUARES, __builtin_sqrt)
+DISTANCE(euclid, float, SQUARES_f, __builtin_sqrtf) DISTANCE(euclid, double, SQUARES_d, __builtin_sqrt)
 DISTANCE(city, float, SIZES_f, ITSELF) DISTANCE(city, double, SIZES_d, ITSELF)
 DISTANCE(most, float, MOST_f, ITSELF) DISTANCE(most, double, MOST_d, ITSELF)
 DISTANCE(powers, float, POWERS_f, ROOT_f) DISTANCE(powers, double, POWERS_d, ROOT_d)

@@ -131,13 +131,45 @@ static const double vm_c_hankel_q1[] = {
     0x1.43f8057a1761fp-45, -0x1.48ac416e30219p-48, 0x1.772d4dd737bf2p-51, -0x1.d994b1fddb9fp-54,
     0x1.46123a8bbc898p-56, -0x1.e48d4f144b8b2p-59, 0x1.811d207bb2e69p-61
 };
+/* e^-x I0(x) on 0 <= x <= 8 for float32, powers of t = x / 4 - 1. */
+static const double vm_c_i0_near_single[] = {
+    0x1.a7f09f8eedf97p-3, -0x1.cedda004811a3p-4, 0x1.8322d1d899c31p-4, -0x1.6cb8d0cb1e50dp-4, 0x1.65c235c216ed3p-4,
+    -0x1.5c028fa7e4f24p-4, 0x1.44b6193adfc13p-4, -0x1.1cd73e05052eap-4, 0x1.d11e15302d655p-5, -0x1.6023dad2bc056p-5,
+    0x1.ee6f1d2fcb54ap-6, -0x1.427d25e859c07p-6, 0x1.87ea56195339p-7, -0x1.bd0a8e3b89351p-8, 0x1.da0448a9e9dffp-9,
+    -0x1.dbe11a456a353p-10, 0x1.c1a4da4013dp-11, -0x1.8c4827b624697p-12, 0x1.50e338f379cfap-13,
+    -0x1.26b7c46eb54afp-14, 0x1.c16685baefc96p-16, -0x1.ad23a4de51d7ep-18, 0x1.39376527e6d0ep-19,
+    -0x1.1164c62ee1afp-19, 0x1.59b464b262627p-21
+};
+/* sqrt(x) e^-x I0(x) from 8 on for float32, powers of t = 16 / x - 1. */
+static const double vm_c_i0_far_single[] = {
+    0x1.9bd428ad24b8cp-2, 0x1.b87969ba0c9f4p-9, 0x1.1daa724934624p-13, 0x1.75e62964a2c0dp-17, 0x1.8e5557fcb129ep-20,
+    0x1.3ef668b267d6cp-22, 0x1.7b13b4f9bc2b8p-24, 0x1.5f05aa120317ap-25, 0x1.920679af1af36p-26, 0x1.d33e53dbe30c2p-29,
+    -0x1.80126988db2d2p-27, -0x1.deb42d820efb7p-28, 0x1.94347fa268cecp-30, 0x1.b1c8c6b83c073p-30
+};
+/* e^-x I1(x) / x on 0 <= x <= 8 for float32, powers of t = x / 4 - 1. */
+static const double vm_c_i1_near_single[] = {
+    0x1.6e14eb8e5cee7p-5, -0x1.f4bb071a765eep-5, 0x1.16c390ddd6299p-4, -0x1.188137a02cbcdp-4, 0x1.0530f81106864p-4,
+    -0x1.c4daa5076c39ap-5, 0x1.6df95f8eec96p-5, -0x1.13d5f400e5f13p-5, 0x1.841247a71f1b3p-6, -0x1.fe3d8718c7a98p-7,
+    0x1.3a0cf51246596p-7, -0x1.6ab770d99677ep-8, 0x1.89ec6cc4dbc69p-9, -0x1.935de1b71395dp-10, 0x1.86c95ea12e4fap-11,
+    -0x1.66177fae7e0c5p-12, 0x1.3479dca2965fdp-13, -0x1.ff4d941748841p-15, 0x1.ad46ea3087e66p-16,
+    -0x1.41a8dad9ffc4cp-17, 0x1.46c8001f2d7d3p-19, -0x1.d006135ce6d73p-21, 0x1.6af784779d955p-21,
+    -0x1.c628e1c8f0b3bp-23
+};
+/* sqrt(x) e^-x I1(x) from 8 on for float32, powers of t = 16 / x - 1. */
+static const double vm_c_i1_far_single[] = {
+    0x1.8ebe783a83dd1p-2, -0x1.3f7961988a128p-7, -0x1.cbc54d6d3ead5p-13, -0x1.f89c5f7068c14p-17,
+    -0x1.ec92fbeb37a85p-20, -0x1.75be4f7951d0fp-22, -0x1.ab3c8265a3d1fp-24, -0x1.7ff85b1382e0bp-25,
+    -0x1.b5d6451603705p-26, -0x1.20ab63499bc94p-28, 0x1.9078415662675p-27, 0x1.026713f6ffbdbp-27,
+    -0x1.953e1076ab493p-30, -0x1.cbc458e73e255p-30
+};
 
 VM_INLINE double vm_i0e_of(double x, _Bool single)
 {
     double a = fabs(x);
     _Bool near = a <= 8.0;
     double t = near ? 0.25 * a - 1.0 : 16.0 / a - 1.0;
-    double sum = vm_sum_of_two(near, vm_c_i0_near, single ? 25 : 29, vm_c_i0_far, single ? 14 : 25, t);
+    double sum = single ? vm_horner_of_two(near, vm_c_i0_near_single, 25, vm_c_i0_far_single, 14, t)
+                        : vm_sum_of_two(near, vm_c_i0_near, 29, vm_c_i0_far, 25, t);
     return near ? sum : sum / sqrt(a);
 }
 VM_INLINE double vm_i1e_of(double x, _Bool single)
@@ -145,7 +177,8 @@ VM_INLINE double vm_i1e_of(double x, _Bool single)
     double a = fabs(x);
     _Bool near = a <= 8.0;
     double t = near ? 0.25 * a - 1.0 : 16.0 / a - 1.0;
-    double sum = vm_sum_of_two(near, vm_c_i1_near, single ? 24 : 28, vm_c_i1_far, single ? 14 : 25, t);
+    double sum = single ? vm_horner_of_two(near, vm_c_i1_near_single, 24, vm_c_i1_far_single, 14, t)
+                        : vm_sum_of_two(near, vm_c_i1_near, 28, vm_c_i1_far, 25, t);
     return near ? x * sum : copysign(sum / sqrt(a), x);
 }
 

@@ -127,10 +127,9 @@ VM_INLINE double vm_log_ndtr_of(double x, _Bool single)
 }
 
 /* erfinv(x) / x, with t, where `middle`; otherwise the x > 0 beyond which the normal distribution has the area
- * e^(-r^2) <= 1/8. */
-VM_INLINE double vm_quantile_of(_Bool middle, double t, double r, _Bool single)
+ * e^(-r^2) <= 1/8, which is far where r is larger than 6.25. */
+VM_INLINE double vm_quantile_of(_Bool middle, double t, double r, _Bool far, _Bool single)
 {
-    _Bool far = r > 6.25;
     t = middle ? t : far ? r - 6.25 : r - 1.4375;
     double p = 0.0, q = 0.0;
 #define VM_OF(table) (k < VM_TERMS(table) ? table[k] : 0.0)
@@ -150,7 +149,7 @@ VM_INLINE double vm_erfinv_of(double x, _Bool single)
     double a = fabs(x), s = x / 0.75;
     _Bool middle = a <= 0.75;
     double r = __builtin_sqrt(-vm_log_f64(0.5 * (1.0 - a)));
-    double ratio = vm_quantile_of(middle, 2.0 * s * s - 1.0, r, single);
+    double ratio = vm_quantile_of(middle, 2.0 * s * s - 1.0, r, !single && r > 6.25, single); /* float32: below 4.2 */
     double value = middle ? x * ratio : copysign(VM_SQRT_HALF * ratio, x);
     return a == 1.0 ? copysign((double)INFINITY, x) : value;
 }
@@ -160,7 +159,7 @@ VM_INLINE double vm_ndtri_of(double p, _Bool single)
     double x = 2.0 * (p - 0.5), s = x / 0.75, least = p < 0.5 ? p : 1.0 - p;
     _Bool middle = fabs(x) <= 0.75;
     double r = __builtin_sqrt(-vm_log_f64(least));
-    double ratio = vm_quantile_of(middle, 2.0 * s * s - 1.0, r, single);
+    double ratio = vm_quantile_of(middle, 2.0 * s * s - 1.0, r, r > 6.25, single);
     double value = middle ? 1.41421356237309504880 * x * ratio : copysign(ratio, x);
     return least == 0.0 ? copysign((double)INFINITY, x) : value;
 }
