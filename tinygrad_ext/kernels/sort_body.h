@@ -1,5 +1,5 @@
 /* Sorting of words. WORD, INDEX_BITS and NAME(x) are given by sort.c, which includes this once for each width.
- * Short rows: insertion sort, then merges. Long rows: one counting pass for each byte of the key that is not
+ * Short rows: networks of eight, then merges. Long rows: one counting pass for each byte of the key that is not
  * the same everywhere. A few of many: a heap of the k smallest so far. */
 
 static void NAME(insert)(WORD *a, int64_t n) {
@@ -11,12 +11,42 @@ static void NAME(insert)(WORD *a, int64_t n) {
     }
 }
 
-/* Merge sort from runs of 16; returns where the result lies, a or b. */
+/* Eight words by a network of exchanges (Batcher's), which has no branches to be guessed wrong. */
+static inline void NAME(eight)(WORD *a) {
+#define EXCHANGE(i, j) do { const WORD x = v[i], y = v[j]; const int less = x < y; v[i] = less ? x : y, v[j] = less ? y : x; } while (0)
+    WORD v[8];
+    memcpy(v, a, sizeof v);
+    EXCHANGE(0, 1); EXCHANGE(2, 3); EXCHANGE(4, 5); EXCHANGE(6, 7); EXCHANGE(0, 2); EXCHANGE(1, 3); EXCHANGE(4, 6); EXCHANGE(5, 7);
+    EXCHANGE(1, 2); EXCHANGE(5, 6); EXCHANGE(0, 4); EXCHANGE(1, 5); EXCHANGE(2, 6); EXCHANGE(3, 7); EXCHANGE(2, 4); EXCHANGE(3, 5);
+    EXCHANGE(1, 2); EXCHANGE(3, 4); EXCHANGE(5, 6);
+    memcpy(a, v, sizeof v);
+#undef EXCHANGE
+}
+
+/* Two runs of one length, which lie behind each other, from both ends to the middle: two chains that do not wait for each other,
+ * and no ends to look for. */
+static inline void NAME(join)(const WORD *a, WORD *to, int64_t run) {
+    const WORD *left = a, *right = a + run, *left_end = right - 1, *right_end = right + run - 1;
+    for (int64_t k = 0; k < run; k++) {
+        const int second = *right < *left, first = *right_end < *left_end;
+        to[k] = second ? *right : *left;
+        right += second, left += !second;
+        to[2 * run - 1 - k] = first ? *left_end : *right_end;
+        left_end -= first, right_end -= !first;
+    }
+}
+
+/* Merge sort from runs of 8; returns where the result lies, a or b. No two words are equal. */
 static WORD *NAME(merge)(WORD *a, WORD *b, int64_t n) {
-    for (int64_t i = 0; i < n; i += 16) NAME(insert)(a + i, n - i < 16 ? n - i : 16);
-    for (int64_t run = 16; run < n; run *= 2) {
+    for (int64_t i = 0; i + 8 <= n; i += 8) NAME(eight)(a + i);
+    NAME(insert)(a + n / 8 * 8, n % 8);
+    for (int64_t run = 8; run < n; run *= 2) {
         for (int64_t lo = 0; lo < n; lo += 2 * run) {
             int64_t mid = lo + run < n ? lo + run : n, hi = lo + 2 * run < n ? lo + 2 * run : n, i = lo, j = mid, k = lo;
+            if (hi - lo == 2 * run) {
+                NAME(join)(a + lo, b + lo, run);
+                continue;
+            }
             while (i < mid && j < hi) {
                 const int right = a[j] < a[i];
                 b[k++] = right ? a[j] : a[i];
