@@ -111,3 +111,35 @@ def test_rows_of_a_table_have_the_same_bits_for_two_threads():
     np.add.at(wanted, rows.numpy(), seed.numpy())
     wanted[3] = 0
     np.testing.assert_allclose(found[0][1].numpy(), wanted, atol=1e-12)
+
+
+@pytest.mark.parametrize("accumulate", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "uint8", "complex64"])
+def test_put_writes_where_its_tensor_lies(dtype, accumulate):
+    draw = np.random.default_rng(0)
+    index, source = draw.integers(-60, 60, 50), draw.integers(0, 5, 50).astype(dtype)
+    whole = draw.integers(0, 5, (8, 20, 6)).astype(dtype)
+    t, i, s = tg.tensor(whole), tg.tensor(index), tg.tensor(source)
+    layouts = {
+        "rows": lambda x: x[2],
+        "turned": lambda x: x[1].T,
+        "steps": lambda x: x[3, ::2, ::2],
+        "planes": lambda x: x[:, 3:5, 0],
+    }
+    for name, take in layouts.items():
+        at = take(whole)
+        kept = at.flatten()
+        where, t0 = index % at.size, t.clone()
+        if accumulate:
+            np.add.at(kept, where, source)
+        else:
+            for k, v in zip(where, source):
+                kept[k] = v
+        view = take(t0)
+        i = tg.tensor(where)
+        assert view.put_(i, s, accumulate) is view
+        np.testing.assert_array_equal(view.numpy(), kept.reshape(at.shape), name)
+        np.testing.assert_array_equal(take(t).put(i - at.size, s, accumulate).numpy(), kept.reshape(at.shape), name)
+        rest = t0.clone()
+        take(rest).copy_(take(t))
+        assert (rest == t).all(), "nothing else is written to"

@@ -220,3 +220,11 @@ def test_the_gradient_of_a_cholesky_factor_is_that_of_its_product(upper):
             for g, t in ((by_factor, factor), (by_whole, whole))
         ]
         assert tg.allclose(*twice, rtol=1e-8, atol=1e-11)
+
+
+@pytest.mark.parametrize("ord", [0.5, 1, 1.5, 2, 2.5, 3, float("inf")])
+def test_second_derivatives_of_norms_at_zero_are_zero(ord):
+    x = tg.zeros(3, dtype=tg.float64, requires_grad=True)
+    (slope,) = tg.autograd.grad(tg.linalg.vector_norm(x, ord), x, create_graph=True)
+    assert slope.tolist() == [0, 0, 0]
+    assert tg.autograd.grad(slope.sum(), x)[0].tolist() == [0, 0, 0]

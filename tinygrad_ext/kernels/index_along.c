@@ -1,4 +1,4 @@
-/* One index vector along one dimension: index_select, index_add, index_copy, index_fill; and take over all elements.
+/* One index vector along one dimension: index_select, index_add, index_copy, index_fill; and take and put over all elements.
  *
  * An index stands for a whole block of inner dimensions, which moves at once (advanced.h). Rejected: gather with the vector
  * repeated over the block, 11 times as long for the rows of a 1000 x 1000 matrix. */
@@ -265,3 +265,44 @@ static int take_run(tgx_call *c) {
     return tgx_picks_read(c, &p, tgx_out(c, 0));
 }
 TGX_KERNEL(take, take_shape, take_run, 0)
+
+/* (self, index, source, accumulate) */
+static int put_shape(tgx_call *c) {
+    const tgx_tensor *x = tgx_in(c, 0), *index = tgx_in(c, 1), *source = tgx_in(c, 2);
+    if (index->dtype != TGX_I64)
+        return tgx_fail(c, TGX_INDEX_ERROR, "put_(): Expected a long tensor for index, but got %s", tgx_dtype_title(index->dtype));
+    if (x->dtype != source->dtype)
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "put_(): self and source expected to have the same dtype, but got self.dtype = %s and source.dtype "
+                        "= %s", tgx_dtype_title(x->dtype), tgx_dtype_title(source->dtype));
+    if (index->count != source->count)
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "put_(): Expected source and index to have the same number of elements, but got source.numel() = "
+                        "%lld, index.numel() = %lld", (long long)source->count, (long long)index->count);
+    if (x->count == 0 && index->count) return tgx_fail(c, TGX_INDEX_ERROR, "put_(): tried to put elements into an empty tensor");
+    tgx_need_dense(c, 1), tgx_need_dense(c, 2);
+    tgx_writes(c, 0, 0);
+    c->scratch_bytes = tgx_offsets_room(index->count);
+    return 0;
+}
+
+/* Offsets in row-major memory become those of a tensor's own strides. */
+static void place(int64_t *offset, int64_t n, const tgx_tensor *t) {
+    const int64_t size = tgx_itemsize[t->dtype];
+    for (int64_t k = 0; k < n; k++) {
+        int64_t left = offset[k] / size, to = 0;
+        for (int d = t->rank - 1; d >= 0; left /= t->sizes[d--]) to += left % t->sizes[d] * t->strides[d];
+        offset[k] = to * size;
+    }
+}
+
+static int put_run(tgx_call *c) {
+    const tgx_tensor *out = tgx_out(c, 0), *source = tgx_in(c, 2);
+    tgx_tensor flat = *out;
+    int64_t one = 1, few[TGX_FEW];
+    tgx_picks p;
+    flat.rank = 1, flat.sizes = &flat.count, flat.strides = &one;
+    if (tgx_picks_along(c, &p, few, &flat, 0, tgx_in(c, 1), TGX_NEGATIVE, TGX_OUT_TAKE, "put_")) return TGX_FAILED;
+    if (!(out->flags & TGX_CONTIGUOUS)) place((int64_t *)p.offset, source->count, out);
+    tgx_picks_write(&p, source->data, source->count, tgx_int(c, 3) ? TGX_ADD : TGX_WRITE);
+    return 0;
+}
+TGX_KERNEL(put, put_shape, put_run, 0)

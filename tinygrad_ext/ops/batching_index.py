@@ -8,7 +8,7 @@ import tinygrad_ext as tg
 from tinygrad_ext.core.call.levels import operation
 from tinygrad_ext.core.call.op_tables import ops
 from tinygrad_ext.core.data.dtype import by_name
-from tinygrad_ext.ops.batching import after, rows, told, widened
+from tinygrad_ext.ops.batching import after, rows, told, unfit, widened
 
 _MASKS = by_name["bool"], by_name["uint8"]
 
@@ -264,6 +264,16 @@ def take(b, self, index):
     if index.dtype is not tg.int64:
         raise RuntimeError(f"take: expected int64 for index, got {index.dtype}")
     return index_of(b, b.wrap(rows(b, self)), [index])
+
+
+@told("put")
+def put(b, self, index, source, accumulate):
+    x, index, source = rows(b, self), rows(b, index), rows(b, source)
+    if index.dtype is not tg.int64 or source.dtype is not x.dtype or source.shape != index.shape:
+        raise unfit("put")
+    index = tg.where(index < 0, index + x.shape[1], index)
+    found = x.scatter_add(1, index, source) if accumulate else x.scatter(1, index, source)
+    return found.reshape(b.whole(self).shape)
 
 
 # ---- an index as large as the result -------------------------------------------------------------------------------

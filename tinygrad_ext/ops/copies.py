@@ -1,6 +1,7 @@
 """Views as copies, and small ways to put elements elsewhere: put and index_reduce."""
 
 import tinygrad_ext as tg
+from tinygrad_ext.ops import batching_index
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
 
@@ -136,25 +137,6 @@ for _name, _arguments, _view, _samples in (
 # ---- put -----------------------------------------------------------------------------------------------------------
 
 
-def _put(self, index, source, accumulate):
-    if index.dtype != tg.int64:
-        raise IndexError(f"put_(): Expected a long tensor for index, but got {index.dtype}")
-    if self.dtype != source.dtype:
-        raise RuntimeError(
-            f"put_(): self and source expected to have the same dtype, but got self.dtype = {self.dtype} "
-            f"and source.dtype = "
-            f"{source.dtype}"
-        )
-    if index.numel() != source.numel():
-        raise RuntimeError(
-            f"put_(): Expected source and index to have the same number of elements, but got source.numel() = "
-            f"{source.numel()}, index.numel() = {index.numel()}"
-        )
-    if not index.numel():
-        return self.clone()
-    return self.reshape(-1).index_put((index.reshape(-1),), source.reshape(-1), accumulate).reshape(self.shape)
-
-
 def _put_reference(x, index, source, accumulate=False):
     import numpy
 
@@ -168,7 +150,13 @@ def _put_reference(x, index, source, accumulate=False):
 
 op(
     "aten::put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor",
-    compose=_put,
+    batch=batching_index.put,
+    kernel="put",
+    grad={
+        "self": lambda grad, index, accumulate: grad if accumulate else grad.put(index, grad.new_zeros(index.shape)),
+        "source": lambda grad, index, source_shape: grad.take(index).reshape(source_shape),
+    },
+    jvp="linear",
     types="bool int float half complex",
     variants="function method inplace",
     samples=lambda make: [
@@ -176,8 +164,14 @@ op(
         Sample(make(4), make.of([1, 3, 1]), make(3), True),
     ],
     reference=_put_reference,
-    errors=[(lambda: _put(zeros(3), zeros(2).long(), zeros(1), False), RuntimeError, "the same number of elements")],
-    tags="others_apart",
+    errors=[
+        (lambda: zeros(3).put(zeros(2).long(), zeros(1)), RuntimeError, "the same number of elements"),
+        (lambda: zeros(3).put(zeros(1).int(), zeros(1)), IndexError, "Expected a long tensor for index"),
+        (lambda: zeros(3).put(zeros(1).long(), zeros(1).double()), RuntimeError, "to have the same dtype"),
+        (lambda: zeros(3).put(zeros(1).long() + 3, zeros(1)), IndexError, "out of range"),
+        (lambda: zeros(0).put(zeros(1).long(), zeros(1)), IndexError, "into an empty tensor"),
+    ],
+    tags="moves others_apart",
     doc="self with elements of source at places counted as in one row; with accumulate they are added.",
 )
 

@@ -26,7 +26,7 @@ def norm_back(grad, self, result, ord, dim, keepdim, dtype):
         return direction * chosen * (grad / chosen.sum(dim, keepdim=True))
     none = norm == 0
     if ord == 2:
-        return self * (grad / (norm + none))
+        return self * (grad / norm.masked_fill(none, _INF))  # so that the second derivative is zero there too
     zero = self == 0
     # (size / norm) ** (ord - 1), kept away from 0 / 0 and from 0 ** a negative number
     return direction * ((size + zero) / (norm + none)) ** (ord - 1) * ~(zero | none) * grad
