@@ -314,8 +314,8 @@ class CrossMapLRN2d(_ResponseNorm):
             raise ValueError(f"CrossMapLRN2d: Expected input to be 4D, got {input.dim()}D instead.")
         square = input * input
         reach = int((self.size - 1) / 2)
-        window = (2 * reach + 1, 1, 1)
-        near = F.avg_pool3d(square.unsqueeze(1), window, 1, (reach, 0, 0), divisor_override=1).squeeze(1)
+        around = F.pad(square, (0, 0, 0, 0, reach, reach)).unsqueeze(1)  # a window may be longer than the channels
+        near = F.avg_pool3d(around, (2 * reach + 1, 1, 1), 1, divisor_override=1).squeeze(1)
         beyond = (tg.arange(input.shape[1], device=input.device) > reach).view(1, -1, 1, 1)
         squares = near + square[:, :1] * beyond
         return input * (squares * (self.alpha / self.size) + self.k) ** -self.beta
