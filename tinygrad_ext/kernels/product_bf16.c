@@ -1,4 +1,5 @@
-/* Both operands are laid out first: of A eight rows side by side, of B 48 columns, pair of depth after pair. A tile of 8 x 48 sums
+/* Both operands are laid out first: of A eight rows side by side, of B 48 columns, pair of depth after pair; but A, where its rows
+ * lie in one piece each and fill tiles, is read where it is. A tile of 8 x 48 sums
  * stays in registers while a stretch of the depth goes by, so that its part of B stays in the second cache level; between stretches
  * a block of tiles keeps its sums in float32. Each element is summed in the order of its pairs, wherever it stands and however
  * many threads there are. */
@@ -43,7 +44,7 @@ typedef struct {
     const tgx_product *p;
     uint32_t *left, *right;
     int64_t left_panels, right_panels, row_blocks;
-    int one_b;
+    int one_b, direct;         /* direct: the left operand is not laid out */
 } job_t;
 
 /* to[q all + i] = from[i line + q] for 8 x 8 pairs. */
@@ -74,15 +75,22 @@ INLINE void lay_each(uint32_t *to, int64_t all, int64_t real, const uint16_t *fr
     }
 }
 
+/* Numbers of one vector, which are 0 to 15, and of a second, which begin at 32, in turn. */
+INLINE __m512i turns(void) {
+    const __m512i lane = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    return _mm512_or_si512(lane, _mm512_slli_epi32(_mm512_add_epi32(lane, _mm512_set1_epi32(32)), 16));
+}
+
 INLINE void lay(uint32_t *to, int64_t all, int64_t real, const uint16_t *from, int64_t line, int64_t step, int64_t k) {
+    const __m512i in_turn = turns();
     int64_t q = 0;
     if (line == 1 && real == all && all % LANES == 0)
         for (; q < k / 2; q++)
             for (int64_t i = 0; i < all; i += LANES) {
                 const uint16_t *pair = from + 2 * q * step + i;
-                __m512i even = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)pair));
-                __m512i odd = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(pair + step)));
-                _mm512_storeu_si512(to + q * all + i, _mm512_or_si512(even, _mm512_slli_epi32(odd, 16)));
+                const __m512i even = _mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)pair));
+                const __m512i odd = _mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)(pair + step)));
+                _mm512_storeu_si512(to + q * all + i, _mm512_permutex2var_epi16(even, in_turn, odd));
             }
     else if (step == 1 && real == all)
         for (; q + 8 <= k / 2; q += 8)
@@ -133,6 +141,7 @@ typedef struct {
     float *sums;               /* of this tile, ROWS x COLUMNS, between stretches */
     int first, last;           /* whether this is the first and the last stretch */
     int plain;                 /* C = A B by rows */
+    int64_t a_row;             /* bytes between rows of A */
 } target_t;
 
 /* As tgx_f32_to_bf16. */
@@ -177,19 +186,22 @@ INLINE void put(const target_t *t, int64_t r, int64_t q, __m512 sum) {
     for (int64_t i = 0; i < valid; i++) c[i * t->col] = lanes[i];
 }
 
-INLINE void tile(const int vectors, int64_t count, const uint32_t *a, const uint32_t *b, const target_t *t) {
+INLINE void tile(const int vectors, const int direct, int64_t count, const char *a, const uint32_t *b, const target_t *t) {
+    const int64_t row = direct ? t->a_row : 4, step = direct ? 4 : 4 * ROWS;
     __m512 sum[ROWS][VECTORS];
     for (int r = 0; r < ROWS; r++)
         for (int q = 0; q < vectors; q++) sum[r][q] = t->first ? _mm512_setzero_ps() : _mm512_loadu_ps(t->sums + r * COLUMNS + q * LANES);
-    for (int64_t i = 0; i < count; i++, a += ROWS, b += vectors * LANES) {
+    for (int64_t i = 0; i < count; i++, a += step, b += vectors * LANES) {
         __m512i in[VECTORS];
-        _mm_prefetch((const char *)(a + AHEAD * ROWS), _MM_HINT_T0);
+        if (!direct) _mm_prefetch(a + AHEAD * step, _MM_HINT_T0);
         for (int q = 0; q < vectors; q++) {
             in[q] = _mm512_loadu_si512(b + q * LANES);
             _mm_prefetch((const char *)(b + (AHEAD * vectors + q) * LANES), _MM_HINT_T0);
         }
         for (int r = 0; r < ROWS; r++) {
-            const __m512i factor = _mm512_set1_epi32((int)a[r]);
+            int pair;
+            memcpy(&pair, a + r * row, 4);
+            const __m512i factor = _mm512_set1_epi32(pair);
             for (int q = 0; q < vectors; q++) sum[r][q] = _mm512_dpbf16_ps(sum[r][q], (__m512bh)factor, (__m512bh)in[q]);
         }
     }
@@ -201,13 +213,18 @@ INLINE void tile(const int vectors, int64_t count, const uint32_t *a, const uint
 }
 
 /* By themselves: gcc finds a register for each sum only so. */
-#define TILE(vectors) \
-    INSTRUCTIONS static __attribute__((noinline)) void tile_##vectors(int64_t count, const uint32_t *a, const uint32_t *b, const target_t *t) { \
-        tile(vectors, count, a, b, t); \
+#define TILE(vectors)                                                                                                            \
+    INSTRUCTIONS static __attribute__((noinline)) void tile_##vectors(int64_t count, const char *a, const uint32_t *b, const target_t *t) { \
+        tile(vectors, 0, count, a, b, t);                                                                                        \
+    }                                                                                                                            \
+    INSTRUCTIONS static __attribute__((noinline)) void direct_##vectors(int64_t count, const char *a, const uint32_t *b, const target_t *t) { \
+        tile(vectors, 1, count, a, b, t);                                                                                        \
     }
 TILE(1)
 TILE(2)
 TILE(3)
+typedef void tile_fn(int64_t count, const char *a, const uint32_t *b, const target_t *t);
+static tile_fn *const tiles[2][VECTORS] = {{tile_1, tile_2, tile_3}, {direct_1, direct_2, direct_3}};
 
 /* Units are (item, panel of columns, block of rows). */
 static int multiply(void *context, ptrdiff_t lo, ptrdiff_t hi) {
@@ -224,14 +241,13 @@ static int multiply(void *context, ptrdiff_t lo, ptrdiff_t hi) {
         uint16_t *c = (uint16_t *)(p->c + place(p, p->c_step, item)) + panel * COLUMNS * s->c_col;
         for (int64_t first = 0; first < all; first += STRETCH)
             for (int64_t r = top; r < last; r++) {
-                const uint32_t *a = j->left + (item * j->left_panels + r) * ROWS * all + first * ROWS, *of_b = b + first * vectors * LANES;
-                const int64_t count = at_most(all - first, STRETCH);
+                const char *a = (const char *)(j->left + (item * j->left_panels + r) * ROWS * all + first * ROWS);
+                const uint32_t *of_b = b + first * vectors * LANES;
                 const target_t t = {c + r * ROWS * s->c_row, s->c_row, s->c_col, at_most(s->m - r * ROWS, ROWS), cols, (float)p->alpha.f,
                                     (float)p->beta.f, sums[r - top], first == 0, first + STRETCH >= all,
-                                    s->c_col == 1 && p->alpha.f == 1 && p->beta.f == 0};
-                if (vectors == 3) tile_3(count, a, of_b, &t);
-                else if (vectors == 2) tile_2(count, a, of_b, &t);
-                else tile_1(count, a, of_b, &t);
+                                    s->c_col == 1 && p->alpha.f == 1 && p->beta.f == 0, 2 * s->a_row};
+                if (j->direct) a = p->a + place(p, p->a_step, item) + r * ROWS * t.a_row + 4 * first;
+                tiles[j->direct][vectors - 1](at_most(all - first, STRETCH), a, of_b, &t);
             }
     }
     return 0;
@@ -246,7 +262,8 @@ int tgx_bf16_product_run(tgx_call *c, const tgx_product *p, int one_b) {
     const int64_t units = p->batches * j.right_panels * j.row_blocks, panel = pairs(s->k) * 16;
     const double work = (double)s->m * (double)s->n * (double)s->k / (double)(j.right_panels * j.row_blocks) + 1;
     const int64_t grain = work > 1 << 20 ? 1 : (int64_t)((1 << 20) / work) + 1;
-    if ((code = c->services->parallel_for(lay_left, &j, p->batches * j.left_panels, TGX_SMALL / panel + 1))) return code;
+    j.direct = s->a_col == 1 && s->k % 2 == 0 && s->m % ROWS == 0;
+    if (!j.direct && (code = c->services->parallel_for(lay_left, &j, p->batches * j.left_panels, TGX_SMALL / panel + 1))) return code;
     if ((code = c->services->parallel_for(lay_right, &j, (one_b ? 1 : p->batches) * j.right_panels, TGX_SMALL / panel + 1))) return code;
     return c->services->parallel_for(multiply, &j, units, grain);
 }
