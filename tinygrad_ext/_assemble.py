@@ -18,6 +18,7 @@ from tinygrad_ext.errors import no_attribute, stand_in  # noqa: F401 - both for 
 from tinygrad_ext.native import index
 from tinygrad_ext.ops import FAMILIES, NATIVE
 from tinygrad_ext.ops.record import RECORDS
+from tinygrad_ext.overrides import dispatched
 from tinygrad_ext.registry import foreign, graph_slots, op_registrar
 from tinygrad_ext.tensor import copying, legacy
 from tinygrad_ext.tensor import methods as python_methods
@@ -72,7 +73,8 @@ def _publish(package, folder):
 def _repr(t):
     from tinygrad_ext.tensor.printing import tensor_repr  # lazy: few programs print at all
 
-    return tensor_repr(t)
+    with dispatched._DisableTorchDispatch():
+        return tensor_repr(t)
 
 
 def _fill_slots(folder):
@@ -98,6 +100,7 @@ def _fill_slots(folder):
     legacy.fill_slots()
     overrides.install()
     overrides.defaults.install()
+    dispatched.install()
     foreign.set_loader(_load_for_type)
     set_device_finder(_load_for_device)
     set_dtype_finder(_load_for_owner)

@@ -249,7 +249,7 @@ def test_rules_for_transforms_are_kept():
     assert f._state.get("vmap rule") is rule
     with pytest.raises(RuntimeError, match="there is a vmap rule already"):
         library.register_vmap("t::f", rule)
-    with pytest.raises(NotImplementedError, match="__torch_function__ and TorchFunctionMode see"):
+    with pytest.raises(NotImplementedError, match="a TorchDispatchMode see custom ops"):
         f.register_torch_dispatch(Tensor, rule)
 
 

@@ -236,23 +236,3 @@ def test_the_loader_is_not_asked_where_there_is_a_handler_nor_about_our_own_kind
         tg.neg(np.ones(2))
     tg.ones(3)[np.int64(1)]
     assert asked == []
-
-
-def test_a_wrapper_that_leaves_its_ops_to_dispatch_is_refused():
-    class Dispatched(tg.Tensor):
-        @classmethod
-        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
-            return func(*args, **kwargs)
-
-    class Disabled(Dispatched):
-        __torch_function__ = overrides._disabled_torch_function_impl
-
-    class Both(Dispatched):
-        @classmethod
-        def __torch_function__(cls, func, types, args=(), kwargs=None):
-            return "asked"
-
-    for cls in (Dispatched, Disabled):
-        with pytest.raises(NotImplementedError, match=rf"{cls.__name__} leaves its ops to __torch_dispatch__"):
-            tg.Tensor._make_wrapper_subclass(cls, (2,))
-    assert tg.Tensor._make_wrapper_subclass(Both, (2,)) + 1 == "asked"

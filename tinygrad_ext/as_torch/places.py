@@ -21,6 +21,7 @@ STAND_INS = frozenset(
         "_inductor.config",
         "_jit_internal",
         "_tensor",
+        "_tensor_str",
         "_utils",
         "accelerator",
         "ao",

@@ -12,8 +12,8 @@ def _absent(name, why):
 
 register_torch_dispatch = _absent(
     "register_torch_dispatch",
-    "there is no __torch_dispatch__ here. __torch_function__ and TorchFunctionMode see the calls of custom ops as of "
-    "all others",
+    "there are no rules for an op and a class. A class's own __torch_dispatch__ and a TorchDispatchMode see custom "
+    "ops as all others",
 )
 triton_op = _absent("triton_op", "there are no GPU kernels here. Make the function an op with custom_op")
 wrap_triton = _absent("wrap_triton", "there are no GPU kernels here. Call the function inside of a custom_op")

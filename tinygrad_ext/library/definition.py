@@ -224,7 +224,7 @@ class CustomOpDef(OpFunction):
         return register if func is None else register(func)
 
     def register_torch_dispatch(self, torch_dispatch_class, fn=None, /):
-        """NotImplementedError: there is no __torch_dispatch__ here, and __torch_function__ sees every op."""
+        """NotImplementedError: a class's own __torch_dispatch__ sees every op."""
         register_torch_dispatch(self, torch_dispatch_class, fn)
 
     @contextlib.contextmanager

@@ -8,8 +8,8 @@ what makes them stays here; kernels in C have no word for either.
 from cpython.object cimport PyObject
 from tinygrad_ext.core.loops.copy cimport copy_into
 from tinygrad_ext.core.call.dispatch cimport Op, call_op, register_kernel
-from tinygrad_ext.core.data.dtype cimport CPU, META, device as Device, device_for, device_id, device_of, dtype_id, dtype_of, is_host
-from tinygrad_ext.core.data.tensor cimport Carried, Tensor, alias, empty, empty_like, empty_strided, read_scalar
+from tinygrad_ext.core.data.dtype cimport META, device as Device, device_for, device_id, device_of, dtype_id, dtype_of
+from tinygrad_ext.core.data.tensor cimport Carried, Tensor, alias, empty, empty_like, empty_strided, read_scalar, shown_device
 from tinygrad_ext.core.data.types cimport (
     ITEMSIZE, TGX_BF16, TGX_BOOL, TGX_C128, TGX_C64, TGX_F16, TGX_F32, TGX_F64, TGX_I16, TGX_I32, TGX_I64, TGX_I8,
     TGX_MAX_DIMS, TGX_U8, int64_t,
@@ -86,9 +86,9 @@ cdef bint _has_format(Tensor t, PyObject *format):
 cdef object _no = False         # a literal False would be cast as the C number 0
 
 
-cdef inline int _device_of(Tensor t) noexcept:
-    """The device that t shows: a carried value has no memory on any."""
-    return (<Device>(<Carried>t).shown_device).id if type(t) is Carried else CPU if is_host(t.device_id) else t.device_id
+cdef int _device_of(Tensor t) except -1:
+    """The device that t shows: a carried value has no memory on any, a wrapper none of its own."""
+    return (<Device>((<Carried>t).shown_device if type(t) is Carried else shown_device(t))).id
 
 
 cdef object converted(Tensor t, int dtype, int device, bint copy, PyObject *format):
@@ -154,6 +154,8 @@ cdef object k_item(PyObject **a):
     cdef Tensor t = <Tensor><object>a[0]
     if t.count == 1 and t.device_id == 0:
         return read_scalar(t.data, t.tid)
+    if t.count == 1 and t.storage is None:
+        raise RuntimeError("Tensor.item() cannot be called on meta tensors: they have no data")
     return t._only_element()
 
 

@@ -141,17 +141,19 @@ for _name, _dtype in (
 
 # ---- values --------------------------------------------------------------------------------------------------------
 
-op(
-    "aten::item(Tensor self) -> Scalar",
-    kernel="item",
-    shape=_no_data,
-    tags="data_dependent",
-    variants="method",
-    types=_ALL,
-    samples=lambda make: [Sample(make()), Sample(make(1, 1))],
-    errors=[(lambda: __import__("tinygrad_ext").zeros(2).item(), RuntimeError, "cannot be converted to Scalar")],
-    doc="The only element as a Python number.",
-)
+# PyTorch's handlers of operations know the former as the latter.
+for _name, _variants in (("item", "method"), ("_local_scalar_dense", "")):
+    op(
+        f"aten::{_name}(Tensor self) -> Scalar",
+        kernel="item",
+        shape=_no_data,
+        tags="data_dependent",
+        variants=_variants,
+        types=_ALL,
+        samples=lambda make: [Sample(make()), Sample(make(1, 1))],
+        errors=[(lambda: __import__("tinygrad_ext").zeros(2).item(), RuntimeError, "cannot be converted to Scalar")],
+        doc="The only element as a Python number.",
+    )
 
 op(
     "aten::tolist(Tensor self) -> Any",

@@ -319,6 +319,19 @@ op(
     doc="The same memory outside the graph.",
 )
 
+op(
+    "aten::alias(Tensor(a) self) -> Tensor(a)",
+    batch="leading",
+    kernel="detach",
+    view=True,
+    variants="",
+    tags="any_device",
+    types=_ALL,
+    grad={"self": lambda grad: grad},
+    samples=_likes,
+    doc="A view of all of self.",
+)
+
 # ---- writing in place ----------------------------------------------------------------------------------------------
 
 op(

@@ -84,6 +84,7 @@ def fill():
         "real": lambda t: t.real,
         "conj": lambda t: t.conj_physical() if t.dtype.is_complex else t,
         "to_dtype": lambda t, d: t.to(d),
+        "item": lambda t: t.item(),
     }
     for name, fn in functions.items():
         set_slot(name, fn)

@@ -83,6 +83,25 @@ class OpOverload(OpFunction):
 enable_vectorcall(OpOverload)
 
 
+class OutOverload(OpOverload):
+    """`ops.aten.add.out`: the form of one overload that writes to ``out=``, which has to be given."""
+
+    def __init__(self, packet, op):
+        super().__init__(packet, op)
+        self._overloadname = out_name(packet, op)
+        self.__qualname__ = f"{packet.__name__}.{self._overloadname}"
+
+    _overloadname = None
+
+
+enable_vectorcall(OutOverload)
+
+
+def out_name(packet, op):
+    """The first form of an op that writes to a target is called "out", another has its overload's name before that."""
+    return "out" if op is packet.candidates[0] or not op.schema.overload else f"{op.schema.overload}_out"
+
+
 class OpArgumentError(RuntimeError, TypeError):
     """Arguments that no overload of `ops.<namespace>.<op>` takes; the same call of a function is a TypeError alone."""
 
@@ -121,6 +140,11 @@ def overload_of(packet, name):
     for op in packet.candidates:
         if (op.schema.overload or "default") == name:
             fn = OpOverload(packet, op)
+            setattr(packet, name, fn)
+            return fn
+    for op in packet.candidates if name.endswith("out") else ():
+        if op.writes_out and out_name(packet, op) == name:
+            fn = OutOverload(packet, op)
             setattr(packet, name, fn)
             return fn
     if name.startswith("__"):

@@ -7,6 +7,7 @@ from tinygrad_ext import jit as _jit
 from tinygrad_ext.core.data.dtype import Size, device, dtype, layout, memory_format
 from tinygrad_ext.core.data.random import Generator, default_generator
 from tinygrad_ext.core.data.tensor import Tensor
+from tinygrad_ext.overrides import dispatched as _dispatched
 
 from . import _C__nn as _nn  # noqa: F401 - an attribute there
 from . import absent
@@ -19,6 +20,8 @@ DisableTorchFunction, DisableTorchFunctionSubclass = (
     _tg.overrides.DisableTorchFunction,
     _tg.overrides.DisableTorchFunctionSubclass,
 )
+_disabled_torch_dispatch_impl = _dispatched._disabled_torch_dispatch_impl
+_DisableTorchDispatch = _dispatched._DisableTorchDispatch
 
 _WHY = "the inside of PyTorch's compiler is not here; jit.trace and jit.script give graphs of tinygrad_ext's own"
 globals().update(
@@ -50,6 +53,11 @@ def _log_api_usage_once(event):
 def _get_privateuse1_backend_name():
     """The name PyTorch gives a device that nobody has named."""
     return "privateuseone"
+
+
+def _get_default_device():
+    """The type of the device that factories make tensors on."""
+    return _tg.get_default_device().type
 
 
 def _accelerator_hooks_device_count():

@@ -1,16 +1,27 @@
-"""torch.utils._python_dispatch: there is no level below the ops at which Python could be called."""
+"""torch.utils._python_dispatch: what stands in overrides/dispatched.py."""
 
-from . import absent
+from tinygrad_ext.overrides.dispatched import (
+    TorchDispatchMode,
+    _disable_current_modes,
+    _get_current_dispatch_mode,
+    _get_current_dispatch_mode_stack,
+    _pop_mode_temporarily,
+    is_in_torch_dispatch_mode,
+    is_traceable_wrapper_subclass,
+    is_traceable_wrapper_subclass_type,
+    return_and_correct_aliasing,
+    transform_subclass,
+)
 
-_WHY = "write a mode of functions: torch.overrides.TorchFunctionMode"
-globals().update(absent.types("utils._python_dispatch", "TorchDispatchMode", _WHY))
-
-
-def is_traceable_wrapper_subclass(t):
-    """False: a tensor that wraps others is an object of its own here."""
-    return False
-
-
-def _get_current_dispatch_mode():
-    """None."""
-    return None
+__all__ = [
+    "TorchDispatchMode",
+    "_disable_current_modes",
+    "_get_current_dispatch_mode",
+    "_get_current_dispatch_mode_stack",
+    "_pop_mode_temporarily",
+    "is_in_torch_dispatch_mode",
+    "is_traceable_wrapper_subclass",
+    "is_traceable_wrapper_subclass_type",
+    "return_and_correct_aliasing",
+    "transform_subclass",
+]

@@ -19,6 +19,7 @@ from tinygrad_ext.core.call.arguments cimport Bound, bind, explain_failure
 from tinygrad_ext.core.call.dispatch cimport (
     MAX_ARGS, TGX_MODES, TGX_NO_SUBCLASS, TGX_SKIP_ONE, UNKNOWN, call_below, call_op, call_plain, state, tgx_state, uint32_t,
 )
+from tinygrad_ext.core.call.dispatched cimport enter_types, leave_types, must_dispatch
 from tinygrad_ext.core.call.inplace cimport call_inplace, call_out, inplace_below
 from tinygrad_ext.core.call.elsewhere cimport must_convert
 from tinygrad_ext.core.call.elsewhere import own_types
@@ -123,6 +124,15 @@ cdef object _call_bound(OpFunction f, Op op, Bound *b):
     return call_op(op, b.args)
 
 
+cdef object _call_dispatched(OpFunction f, Op op, Bound *b):
+    """The same for tensors of classes that carry their operations out themselves."""
+    level = enter_types()
+    try:
+        return _call_bound(f, op, b)
+    finally:
+        leave_types(level)
+
+
 cdef object _refuse(OpFunction f, PyObject **args, Py_ssize_t n, PyObject *kwnames):
     """No schema fits: someone else's type may still handle it, else TypeError."""
     cdef Py_ssize_t i, nkw = 0 if kwnames == NULL else PyTuple_GET_SIZE(kwnames)
@@ -201,6 +211,8 @@ cdef object _bind_and_call(OpFunction f, PyObject **args, Py_ssize_t n, PyObject
                 result = _ask_overrides(f, args, n, kwnames, b.overloaded)
                 if result is not NotImplemented:
                     return result
+                if b.overloaded and must_dispatch(args, n if kwnames == NULL else n + PyTuple_GET_SIZE(kwnames)):
+                    return _call_dispatched(f, op, &b)
             elif b.out == NULL:
                 return inplace_below(op, b.args) if f.inplace else call_below(op, b.args)
             return _call_bound(f, op, &b)

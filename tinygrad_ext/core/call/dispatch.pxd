@@ -13,6 +13,7 @@ cdef extern from "state.h" nogil:
         TGX_NO_SUBCLASS
         TGX_NO_MODES
         TGX_SKIP_ONE
+        TGX_NO_DISPATCH
     ctypedef struct tgx_state:
         uint32_t flags
         uint32_t below
@@ -27,6 +28,7 @@ cdef extern from "state.h" nogil:
         PyObject *saved_hooks
         PyObject *saved_refusal
         PyObject *slices
+        PyObject *instead
 
 cdef enum:
     MAX_ARGS = 24
@@ -159,6 +161,9 @@ cdef object run_python(Op op, PyObject **args)                           # a Pyt
 ctypedef object (*levels_fn)(Op op, PyObject **args, int form)
 cdef int set_levels(levels_fn fn) except -1
 cdef object through_levels(Op op, PyObject **args, int form)             # NotImplemented: go on, nobody took it
+ctypedef object (*instead_fn)(Op op, PyObject **args, bint inplace)
+cdef int set_instead(instead_fn fn) except -1
+cdef object run_instead(Op op, PyObject **args, bint inplace)            # what waits in state().instead
 ctypedef object (*device_fn)(Op op, PyObject **args, PyObject *out)
 cdef int set_on_device(device_fn fn) except -1
 cdef object on_device(Op op, PyObject **args, PyObject *out)             # by a plugin's device; NotImplemented: on none

@@ -124,6 +124,8 @@ cdef object _tuple_new = tuple.__new__
 cdef object forward(Op op, PyObject **args):
     """The kernel alone."""
     cdef int traits
+    if tgx_thread_state.instead != NULL:
+        return _instead(op, args, False)
     if op.kind == POINTWISE:
         return _pointwise(op, args, NULL)
     if op.pair != NULL:

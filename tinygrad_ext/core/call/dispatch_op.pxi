@@ -82,6 +82,11 @@ cdef class Op:
         return [dtype_of(i).name for i in range(<int>TGX_NTYPES) if self.loops[<int>i] != NULL]
 
     @property
+    def writes_out(self):
+        """Whether there is a form with `out=`."""
+        return self.has_out
+
+    @property
     def is_view_op(self):
         """Whether results share memory with the first argument."""
         return self.is_view

@@ -3,6 +3,7 @@
 cdef pointwise_fn _pointwise = NULL
 cdef device_fn _on_device = NULL
 cdef levels_fn _levels = NULL
+cdef instead_fn _instead = NULL
 cdef call_kernel_fn _call_kernel = NULL
 cdef kernel_into_fn _kernel_into = NULL
 cdef dict _kernels = {}
@@ -32,6 +33,17 @@ cdef int set_levels(levels_fn fn) except -1:
     global _levels
     _levels = fn
     return 0
+
+
+cdef int set_instead(instead_fn fn) except -1:
+    """The function that runs what stands in the place of a kernel."""
+    global _instead
+    _instead = fn
+    return 0
+
+
+cdef object run_instead(Op op, PyObject **args, bint inplace):
+    return _instead(op, args, inplace)
 
 
 cdef object through_levels(Op op, PyObject **args, int form):

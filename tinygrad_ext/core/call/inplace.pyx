@@ -10,7 +10,7 @@ from cpython.object cimport PyObject
 from cpython.sequence cimport PySequence_Fast_ITEMS
 from tinygrad_ext.core.call.dispatch cimport (
     COMPOSITE, INPLACE, KERNEL, OUT, Op, POINTWISE, TGX_LEVELS, any_needs_grad, call_op, check_written, forward,
-    kernel_into, mark_derived, pointwise_into, record_op, state, through_levels,
+    kernel_into, mark_derived, pointwise_into, record_op, run_instead, state, through_levels,
 )
 from tinygrad_ext.core.data.dtype cimport META
 from tinygrad_ext.core.data.slots cimport slot
@@ -34,6 +34,8 @@ cdef uint64_t moves() noexcept:
 cdef object forward_into(Op op, PyObject **args, Tensor out, bint inplace):
     """Run the kernel and leave its result in `out`."""
     cdef PyObject *target = <PyObject *>out
+    if state().instead != NULL:
+        return run_instead(op, args, inplace)
     _write(op, args, &target, 1, inplace)
     return out
 

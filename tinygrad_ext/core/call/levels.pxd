@@ -36,6 +36,7 @@ cdef object offer(Operation operation, tuple args)
 cdef object offer_row(Op op, PyObject **args, int form)     # offer() for an op with its arguments as they lie
 cdef OpForm form_of(Op op, int form)
 cdef bint all_watch() noexcept                              # the levels of this thread only look on
+cdef int push_level(Level level, Py_ssize_t at) except -1     # on top of those that are active (-1), or at a place
 cdef object perform(Operation operation, tuple args)
 cdef object run_unseen(Operation operation, tuple args)     # with no level active
 cdef bint holds_carried(PyObject **args, Py_ssize_t n) noexcept

@@ -257,7 +257,7 @@ cdef class Level:
         return _run_with(1, _inside, (operation, tuple(args))) if self.at == 0 else perform(operation, tuple(args))
 
     def __enter__(self):
-        _push(self, 0 if getattr(self, "after_transforms", False) else -1)
+        push_level(self, 0 if getattr(self, "after_transforms", False) else -1)
         return self
 
     def __exit__(self, *exc):

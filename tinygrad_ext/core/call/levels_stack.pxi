@@ -1,6 +1,6 @@
 # The stack of a thread's levels, and what is asked about it. Part of levels.pyx.
 
-cdef int _push(Level level, Py_ssize_t at) except -1:
+cdef int push_level(Level level, Py_ssize_t at) except -1:
     """Put a level on top of those that are active, or at a place."""
     cdef tgx_state *st = state()
     cdef list levels

@@ -13,6 +13,8 @@ from tinygrad_ext.core.data.dtype cimport dtype_of
 from tinygrad_ext.core.data.tensor cimport Carried, Parameter, Tensor, exact
 from tinygrad_ext.core.data.types cimport is_integral
 
+from tinygrad_ext.core.call.unasked import _disabled_torch_function_impl
+
 cdef extern from *:
     """
     typedef PyObject *(*tgx_binary)(PyObject *, PyObject *);
@@ -222,4 +224,7 @@ _install(<CType *>Carried)
 def inherit(cls, **kwargs):
     """`Tensor.__init_subclass__`: the subclass keeps these slots for the operators that it does not define."""
     super(Tensor, cls).__init_subclass__(**kwargs)
+    own = cls.__mro__[:cls.__mro__.index(Tensor)]
+    if "__torch_dispatch__" in vars(cls) and not any(["__torch_function__" in vars(c) for c in own]):
+        cls.__torch_function__ = _disabled_torch_function_impl      # what sees every operation need not see every call
     tgx_inherit_slots(Tensor, cls)

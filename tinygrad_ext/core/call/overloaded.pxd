@@ -6,6 +6,7 @@ cdef int brings_function(object o) except -1                        # o's type i
 cdef object registered_for(object t)                                # the handler somebody registered for t, or None
 cdef bint is_registered(object o) except -1                         # a registered handler answers for o, not its type
 
+cdef int dispatches(PyTypeObject *t) except -1                      # a type of tensors that has a `__torch_dispatch__`
 cdef enum:
     INDEX_DEPTH = 2                     # how deep an index, t[0, [1, 2]], may be nested
     NO_FOREIGN = 1 << 30                # a flag of the thread: registered handlers declined the call that is being bound

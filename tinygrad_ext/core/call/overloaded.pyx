@@ -11,7 +11,7 @@ from cpython.object cimport Py_TPFLAGS_HEAPTYPE, PyObject, PyTypeObject
 from tinygrad_ext.core.call.dispatch cimport TGX_NO_SUBCLASS, TGX_SKIP_ONE, state, tgx_state, uint32_t
 from tinygrad_ext.core.call.elsewhere cimport from_elsewhere
 from tinygrad_ext.core.call.mode_stack cimport modes_on
-from tinygrad_ext.core.data.tensor cimport Carried, exact
+from tinygrad_ext.core.data.tensor cimport Carried, Tensor, exact
 from tinygrad_ext.core.call.unasked import _disabled_torch_function_impl
 
 cdef extern from "Python.h":
@@ -23,6 +23,7 @@ cdef extern from "Python.h":
     PyTypeObject PyLong_Type, PyFloat_Type, PyBool_Type, PyUnicode_Type, PyTuple_Type, PyList_Type, PySlice_Type, PyEllipsis_Type
 
 cdef str _NAME = sys.intern("__torch_function__")
+cdef str _DISPATCH = sys.intern("__torch_dispatch__")
 cdef PyObject *_disabled = <PyObject *>_disabled_torch_function_impl
 cdef object _handler_of = None          # type -> handler that somebody registered for it, or None
 cdef set _without = set()               # types known to have none
@@ -48,8 +49,21 @@ cdef int brings_function(object o) except -1:
         return 1                # no override, and no plain operand: its level is asked
     # asked about our functions, PyTorch's own tensors would call them again, forever
     if function_of(t) == NULL or from_elsewhere(o):
-        return _has_handler(o, t)
+        return _has_handler(o, t) or (isinstance(o, Tensor) and dispatches(t))
     return 1
+
+
+cdef int dispatches(PyTypeObject *t) except -1:
+    """Whether a type of tensors has a `__torch_dispatch__` of its own: such a tensor is no override, and no plain operand."""
+    cdef PyObject *found = _PyType_Lookup(t, _DISPATCH)
+    return found != NULL and found != <PyObject *>None and found != _PyType_Lookup(<PyTypeObject *>Tensor, _DISPATCH)
+
+
+cdef bint _overrides(object o) except -1:
+    """Whether o's type, or a handler registered for it, is asked about public functions."""
+    cdef PyTypeObject *t = Py_TYPE(o)
+    return brings_function(o) and type(o) is not Carried and (
+        function_of(t) != NULL or not isinstance(o, Tensor) or _has_handler(o, t))
 
 
 cdef bint _has_handler(object o, PyTypeObject *t) except -1:
@@ -89,7 +103,7 @@ cdef int insert_overloaded(list found, object o, int depth=0) except -1:
     cdef Py_ssize_t i, at = len(found)
     if type(o) is Carried:
         return 0
-    if not brings_function(o):
+    if not _overrides(o):
         if depth and isinstance(o, (list, tuple)):
             for item in o:
                 insert_overloaded(found, item, depth - 1)
@@ -137,7 +151,7 @@ cdef bint must_ask(PyObject **args, Py_ssize_t n) except -1:
         return False
     for i in range(n):
         o = <object>args[i]
-        if not exact(o) and (brings_function(o) or holds_overloaded(o, 1)):
+        if not exact(o) and (_overrides(o) or holds_overloaded(o, 1)):
             return True
     return False
 
@@ -172,6 +186,6 @@ def has_torch_function_variadic(*relevant_args):
     if st.flags & TGX_NO_SUBCLASS:
         return False
     for o in relevant_args:
-        if brings_function(o) and type(o) is not Carried:
+        if _overrides(o):
             return True
     return False

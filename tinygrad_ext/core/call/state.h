@@ -10,6 +10,7 @@ enum {
     TGX_NO_SUBCLASS = 1 << 8,    /* DisableTorchFunctionSubclass */
     TGX_NO_MODES = 1 << 9,       /* DisableTorchFunction: modes are off too */
     TGX_SKIP_ONE = 1 << 10,      /* redispatch_function: the next call is not asked about */
+    TGX_NO_DISPATCH = 1 << 11,   /* handlers of __torch_dispatch__ are off */
 };
 
 typedef struct {
@@ -26,5 +27,6 @@ typedef struct {
     PyObject *saved_hooks;       /* (pack, unpack, the hooks around these or None); NULL: none */
     PyObject *saved_refusal;     /* why hooks are refused, or NULL */
     PyObject *slices;            /* the CopySlices whose node runs now, borrowed; NULL: none */
+    PyObject *instead;           /* what runs in the place of the next kernel, borrowed; NULL: the kernel */
 } tgx_state;
 #endif

@@ -123,33 +123,22 @@ def make_subclass(cls, Tensor data not None, bint require_grad=False):
     return made.requires_grad_() if require_grad else made
 
 
-def _has_no_handler(cls):
-    found = cls.__torch_function__
-    return found is slot("disabled_handler") or getattr(found, "__func__", found) is Tensor.__torch_function__.__func__
-
-
 def make_wrapper_subclass(cls, size, strides=None, storage_offset=None, memory_format=None, dtype=None, layout=None,
                           device=None, bint pin_memory=False, bint requires_grad=False):
     """An instance of cls with a shape and a dtype, and no data of its own: for a type that wraps other tensors.
 
-    Its ops are carried out by the class's `__torch_function__`; what reaches an op of ours sees a meta tensor.
+    Its ops are carried out by the class's `__torch_function__` or `__torch_dispatch__`; a kernel of ours sees a meta tensor.
 
     Args:
         size, strides: of the tensor, in elements; row-major strides by default.
-        device: where the wrapped data is. Only for the caller's information: the instance itself is on meta.
-
-    Raises NotImplementedError for a class that leaves its ops to `__torch_dispatch__` alone, which nobody calls.
+        device: where the wrapped data is, the cpu by default for a class with a `__torch_dispatch__`: what `.device` says.
     """
     cdef int64_t[TGX_MAX_DIMS] sizes
     cdef int64_t[TGX_MAX_DIMS] steps
     cdef int i, rank = read_numbers(size, sizes, "_make_wrapper_subclass", "size")
     cdef Tensor plain = blank(rank)
-    if device is not None:
-        Device(device)
-    if getattr(cls, "__torch_dispatch__", None) is not None and _has_no_handler(cls):
-        raise NotImplementedError(f"_make_wrapper_subclass(): {cls.__name__} leaves its ops to __torch_dispatch__, which nobody "
-                                  "calls here, so that they would see a tensor without data. Write a __torch_function__: it gets "
-                                  "every op.")
+    if device is not None or getattr(cls, "__torch_dispatch__", None) is not getattr(Tensor, "__torch_dispatch__"):
+        plain.extra = {"shown_device": Device("cpu" if device is None else device)}
     plain.tid = dtype_id(get_default_dtype() if dtype is None else dtype)
     plain.device_id = META
     if strides is not None:

@@ -9,7 +9,6 @@ cimport cython
 from tinygrad_ext.core.call.dispatch cimport TGX_NO_MODES, TGX_NO_SUBCLASS, TGX_SKIP_ONE, state, tgx_state, uint32_t
 from tinygrad_ext.core.call.elsewhere cimport is_ours
 from tinygrad_ext.core.call.subclass cimport as_class, reclass
-from tinygrad_ext.core.data.slots import set_slot
 from tinygrad_ext.core.data.tensor cimport Parameter, Tensor
 
 cdef extern from "Python.h":
@@ -79,9 +78,6 @@ cdef object _convert(object result, object cls):
 def _disabled_torch_function_impl(func, types, args=(), kwargs=None):
     """The `__torch_function__` of a type that does not override: the call runs as on plain tensors."""
     return _without_types(func, tuple(args), {} if kwargs is None else kwargs)
-
-
-set_slot("disabled_handler", _disabled_torch_function_impl)
 
 
 def set_nowrap(getters):

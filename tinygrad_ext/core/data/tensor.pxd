@@ -121,6 +121,7 @@ cdef void (*leave_accumulator)(Tensor leaf) noexcept            # the next graph
 
 cdef uint64_t geometry_changes         # how often the window of some tensor was changed since the start
 
+cdef object shown_device(Tensor t)                              # where a wrapper says that what it wraps is, else where t is
 cdef Carried blank_carried(int ndim)
 cdef Tensor blank(int ndim)                                     # geometry to be filled, then finish()
 cdef int finish(Tensor t) except -1                             # numel and contiguity from shape and strides

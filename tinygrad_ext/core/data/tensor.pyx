@@ -117,7 +117,7 @@ cdef class Tensor:
 
     @property
     def device(self):
-        return device_of(self.device_id)
+        return shown_device(self)
 
     @property
     def itemsize(self):
@@ -344,6 +344,8 @@ cdef class Tensor:
                 raise RuntimeError(f"{what} with {'no' if self.count == 0 else 'more than one'} value"
                                    f"{'s' if self.count == 0 else ''} is ambiguous")
             raise RuntimeError(f"a Tensor with {self.count} elements cannot be converted to Scalar")
+        if self.storage is None and self.extra is not None and "shown_device" in self.extra:
+            return slot("item")(self)       # which a wrapper answers
         if self.storage is None:
             raise RuntimeError("Tensor.item() cannot be called on meta tensors: they have no data")
         if not is_host(self.device_id):

@@ -179,6 +179,12 @@ cdef Tensor view(Tensor t, const int64_t *shape, const int64_t *strides, int ndi
     return v
 
 
+cdef object shown_device(Tensor t):
+    if t.device_id == META and t.extra is not None and "shown_device" in t.extra:
+        return t.extra["shown_device"]
+    return device_of(t.device_id)
+
+
 cdef Tensor alias(Tensor t):
     return view(t, t.sizes, t.strides, t.rank, 0)
 

@@ -13,7 +13,7 @@ from tinygrad_ext.core.grad.edges cimport AccumulateGrad, CopySlices
 from tinygrad_ext.core.call.levels cimport HostOperation, offer
 from tinygrad_ext.core.grad.node cimport Hooks, Meta, Node
 from tinygrad_ext.core.data.slots cimport slot
-from tinygrad_ext.core.data.tensor cimport CONTIGUOUS, REQUIRES_GRAD, Carried, Tensor, needs_grad, set_grad, shape_text
+from tinygrad_ext.core.data.tensor cimport CONTIGUOUS, REQUIRES_GRAD, Carried, Tensor, needs_grad, set_grad, shape_text, shown_device
 from tinygrad_ext.core.data.types cimport is_complex
 
 # The functions of the upper layers that the hot path calls, read from the slots once they are filled.
@@ -64,12 +64,13 @@ cdef object validated(Node n, int nr, object grad, Node source, int index):
 
 
 cdef Tensor _from_elsewhere(Meta *m, Tensor g, Node source, int index):
-    """A gradient whose device has another number: of a plugin's dtype, or carried. One with the conjugate or the negative bit is
-    resolved, once, where each step back would have to do it."""
+    """A gradient whose device has another number: of a plugin's dtype, carried, or a wrapper's. One with the conjugate or the negative
+    bit is resolved, once, where each step back would have to do it."""
     if flips_of(g.device_id):
         g = slot("clone")(g)
     if (not (is_host(g.device_id) and m.device_id == CPU)
-            and not (type(g) is Carried and (<Device>(<Carried>g).shown_device).id == m.device_id)):
+            and not (type(g) is Carried and (<Device>(<Carried>g).shown_device).id == m.device_id)
+            and (<Device>shown_device(g)).id != m.device_id):
         raise RuntimeError(f"{_giver(source)} returned an invalid gradient at index {index} - expected device "
                            f"{device_of(m.device_id)} but got {g.device}")
     return g

@@ -13,7 +13,7 @@ from tinygrad_ext.core.grad.node cimport Hooks, Node, shown
 from tinygrad_ext.core.call.places cimport note_mutation
 from tinygrad_ext.core.data.slots cimport slot
 from tinygrad_ext.core.data.tensor cimport (
-    DIFF_VIEW, INFERENCE, REQUIRES_GRAD, RETAINS_GRAD, Tensor, bump, expose, needs_grad, set_geometry,
+    DIFF_VIEW, INFERENCE, REQUIRES_GRAD, RETAINS_GRAD, Tensor, bump, exact, expose, needs_grad, set_geometry,
 )
 from tinygrad_ext.core.data.types cimport is_float
 from tinygrad_ext.core.grad.hooks import add_hook
@@ -78,7 +78,7 @@ def hooks_of_leaf(Tensor self):
 
 def backward(Tensor self, gradient=None, retain_graph=None, bint create_graph=False, inputs=None):
     """Add the gradients of this tensor into the leaves' ``.grad``; see `autograd.backward`."""
-    if gradient is None and inputs is None and self.count == 1 and is_float(self.tid):
+    if gradient is None and inputs is None and self.count == 1 and is_float(self.tid) and exact(self):
         backward_scalar(self, create_graph if retain_graph is None else retain_graph, create_graph)
     else:
         slot("backward")(self, gradient, retain_graph, create_graph, inputs=inputs)

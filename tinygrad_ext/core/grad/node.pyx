@@ -10,11 +10,11 @@ cimport cython
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_XDECREF
 from libc.stdlib cimport calloc, free, malloc
-from tinygrad_ext.core.data.dtype cimport CPU, FLIPPED, device_of, dtype, dtype_of, make_size
+from tinygrad_ext.core.data.dtype cimport CPU, FLIPPED, META, device as Device, device_of, dtype, dtype_of, make_size
 from tinygrad_ext.core.call.places cimport place_text
 from tinygrad_ext.core.data.slots cimport slot
 from tinygrad_ext.core.data.storage cimport let_go
-from tinygrad_ext.core.data.tensor cimport settle
+from tinygrad_ext.core.data.tensor cimport settle, shown_device
 from tinygrad_ext.core.data.tracking cimport PyObject_GC_UnTrack, add_ring, tgx_link_into, tgx_unlink, track_all
 
 from collections import namedtuple
@@ -376,6 +376,8 @@ cdef int set_meta(Node n, int nr, Tensor t) except -1:
     for i in range(t.rank):
         m.sizes[i] = t.sizes[i]
     m.rank, m.tid, m.device_id = t.rank, t.tid, t.device_id
+    if t.device_id == META and t.extra is not None:
+        m.device_id = (<Device>shown_device(t)).id
     if t.device_id >= FLIPPED:      # its gradient may be of another dtype, and is converted
         m.device_id = CPU
     return 0

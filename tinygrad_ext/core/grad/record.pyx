@@ -10,13 +10,14 @@ from cpython.object cimport PyObject
 from tinygrad_ext.core.call cimport dispatch
 from tinygrad_ext.core.loops.copy cimport clone
 from tinygrad_ext.core.grad.cuts import note_cut_of
-from tinygrad_ext.core.call.dispatch cimport MAX_ARGS, Op, forward
+from tinygrad_ext.core.call.dispatch cimport MAX_ARGS, Op, forward, state
 from tinygrad_ext.core.data.dtype cimport device_of, dtype_of, make_size
 from tinygrad_ext.core.grad.edges cimport set_node
 from tinygrad_ext.core.grad.history cimport check_targets, connect, enter, give_history, keep, keep_number, rewrite
 from tinygrad_ext.core.call.inplace cimport forward_into
 from tinygrad_ext.core.grad.node cimport FRESH, Node, follow, hang, reserve_outputs, set_meta
 from tinygrad_ext.core.grad.rules cimport RuleNode
+from tinygrad_ext.core.data.slots cimport slot
 from tinygrad_ext.core.data.tensor cimport Tensor, version_of
 from tinygrad_ext.core.data.types cimport P_DEVICE, P_GEOMETRY, P_INPUT, P_RESULT, P_SHAPE, uint64_t
 
@@ -38,7 +39,7 @@ cdef uint64_t _what_to_keep(RuleNode n, Op op) noexcept:
 
 cdef Tensor _before(Node n, Tensor t):
     """A copy of what an in-place op is about to overwrite, with the history it has now."""
-    cdef Tensor copy = clone(t)
+    cdef Tensor copy = <Tensor>slot("detached_clone")(t) if state().instead != NULL else clone(t)
     if n.edges[0].node != NULL:
         hang(copy, <Node>n.edges[0].node, n.edges[0].nr, FRESH)
     return copy

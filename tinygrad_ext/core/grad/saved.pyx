@@ -9,10 +9,11 @@ the memory for each, where the version tells of the write.
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from tinygrad_ext.core.call.dispatch cimport state, tgx_state
+from tinygrad_ext.core.call.dispatched cimport alike
 from tinygrad_ext.core.grad.edges cimport CopySlices, gradient_edge, hang_output
 from tinygrad_ext.core.grad.node cimport FRESH, Edge, Node, follow, hang
 from tinygrad_ext.core.call.places cimport GUARDED, mutation_text, place_text, watch
-from tinygrad_ext.core.data.tensor cimport INFERENCE, Tensor, alias, dtype_title, needs_grad, shape_text, version_of
+from tinygrad_ext.core.data.tensor cimport INFERENCE, Tensor, dtype_title, needs_grad, shape_text, version_of
 from tinygrad_ext.core.data.tracking cimport track_all
 from tinygrad_ext.core.data.types cimport is_inexact, uint32_t
 
@@ -30,7 +31,7 @@ cdef int keep_rare(Node n, int k, object value, int output) except -1:
             value = _packed(n, <Tensor>value, output)
         else:
             if output >= 0:
-                value = alias(<Tensor>value)
+                value = alike(<Tensor>value)
             version = version_of(<Tensor>value)
             watch(<Tensor>value)
     elif type(value) is list:       # the caller may change it later
@@ -73,7 +74,7 @@ cdef Packed _packed(Node n, Tensor t, int output):
             Py_DECREF(p.node)
         p.value = _call_pack(hooks[0], t)
         return p
-    t = alias(t)
+    t = alike(t)
     hang(t, n, output, FRESH)
     try:
         p.value = _call_pack(hooks[0], t)
@@ -118,7 +119,7 @@ cdef object unpack(Node n, int k, int output, bint with_history):
 
 
 cdef Tensor _as_output(Node n, Tensor t, int output):
-    cdef Tensor fresh = alias(t)
+    cdef Tensor fresh = alike(t)
     if is_inexact(t.tid):            # indices have no history
         hang_output(fresh, n, output)
     return fresh
@@ -135,10 +136,10 @@ cdef object _unpacked(Node n, Packed p):
     if p.output >= 0:
         return _as_output(n, t, p.output)
     if p.node is None:
-        return alias(t) if needs_grad(t) else t
+        return alike(t) if needs_grad(t) else t
     if (t.node is p.node and t.output_nr == p.nr) or t.accumulator == <void *>p.node:
         return t
-    t = alias(t)
+    t = alike(t)
     hang(t, <Node>p.node, p.nr, FRESH)
     return t
 

@@ -1,0 +1,23 @@
+"""torch._tensor_str: the text of a tensor's elements, for types that show them within a text of their own."""
+
+from tinygrad_ext.tensor import printing as _printing
+
+
+def _tensor_str(self, indent):
+    """What stands between the parentheses of ``repr(self)``; indent: the column where it starts."""
+    return _printing._contents(self, indent, _printing._options)
+
+
+def _str(self, *, tensor_contents=None):
+    """The text that ``repr(self)`` shows, with another text in place of the elements where one is given."""
+    return _printing.tensor_repr(self, tensor_contents=tensor_contents)
+
+
+_str_intern = _str
+
+
+def _add_suffixes(tensor_str, suffixes, indent, force_newline):
+    """A text that begins with "name(", with its suffixes and its end."""
+    if force_newline and suffixes:
+        tensor_str, suffixes = f"{tensor_str},\n{' ' * indent}{suffixes[0]}", suffixes[1:]
+    return _printing._append(tensor_str, suffixes, indent, _printing._options["linewidth"])
