@@ -318,3 +318,24 @@ def test_the_list_of_weights_can_be_given():
     layer._flat_weights = [tg.zeros_like(weight) for weight in layer._flat_weights]
     assert layer(x)[0].count_nonzero() == 0
     assert layer.weight_hh_l0.count_nonzero() == 0
+
+
+@pytest.mark.parametrize("kind", ["RNN", "GRU", "LSTM"])
+def test_a_layer_that_orders_its_state_itself_does_so_for_packed_sequences(kind):
+    base, seen = getattr(nn, kind), []
+
+    class Own(base):
+        def permute_hidden(self, hx, permutation):
+            seen.append(permutation)
+            return super().permute_hidden(hx, permutation)
+
+    tg.manual_seed(0)
+    layer, plain = Own(3, 4), base(3, 4)
+    plain.load_state_dict(layer.state_dict())
+    packed = nn.utils.rnn.pack_padded_sequence(tg.randn(5, 2, 3), [3, 5], enforce_sorted=False)
+    first = tg.randn(1, 2, 4)
+    state = (first, first * 2) if kind == "LSTM" else first
+    (output, last), (expected, wanted) = layer(packed, state), plain(packed, state)
+    assert len(seen) == 2
+    for a, b in zip((output.data, *tg.atleast_1d(last)), (expected.data, *tg.atleast_1d(wanted)), strict=True):
+        np.testing.assert_array_equal(a.detach().numpy(), b.detach().numpy())

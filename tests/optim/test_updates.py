@@ -168,3 +168,16 @@ def test_rprop_has_the_factors_of_its_parameters_precision():
         param.grad = tg.ones(1, dtype=tg.float64)
         optimizer.step()
     assert optimizer.state[param]["step_size"].item() == 0.01 * 1.2
+
+
+def test_adadelta_writes_to_the_memory_of_a_conjugate_parameter():
+    results = []
+    for T, library in ((tg, optim), (torch, torch.optim)):
+        param = T.tensor([1 + 2j, 3 - 1j]).conj().requires_grad_()
+        optimizer = library.Adadelta([param], lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            (param * T.tensor([1 - 1j, 2 + 1j])).abs().sum().backward()
+            optimizer.step()
+        results.append(np.array(param.detach().tolist()))
+    np.testing.assert_allclose(results[0], results[1], rtol=1e-6)

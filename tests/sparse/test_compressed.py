@@ -180,3 +180,42 @@ def test_nothing_is_left_after_zero_(layout):
     c = tg.eye(3).to_sparse(layout=layout)
     assert c.zero_() is c and c.layout is layout and c._nnz() == 0
     assert c.to_dense().equal(tg.zeros(3, 3)) and (c * 2).detach().to_dense().equal(tg.zeros(3, 3))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_swapping_asks_for_what_it_asks_of_a_plain_matrix(layout):
+    x = make(layout)
+    other = {"csr": tg.sparse_csc, "csc": tg.sparse_csr}[layout]
+    assert x.transpose(0, -1).layout is x.transpose(dim0=0, dim1=1).layout is x.swapaxes(1, 0).layout is other
+    assert x.transpose(1, -1) is x
+    with pytest.raises(TypeError):
+        x.transpose(0)
+    with pytest.raises(TypeError):
+        x.transpose(0, 1, 2)
+    with pytest.raises(TypeError):
+        x.t(1)
+    with pytest.raises(IndexError, match="out of range"):
+        x.transpose(0, 5)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_indices_keep_their_dtype_in_the_other_layout(layout):
+    x = make(layout)
+    x = tg.sparse_compressed_tensor(*(i.int() for i in x._compressed[:2]), x.values(), x.shape, layout=x.layout)
+    for turned in (x.to_sparse_csr(), x.to_sparse_csc(), x.t(), x.transpose(0, 1).to_sparse_csr()):
+        assert [i.dtype for i in turned._compressed[:2]] == [tg.int32] * 2
+    assert x.to_dense().tolist() == DENSE == x.to_sparse_csc().to_dense().tolist()
+    assert x.to_sparse().indices().dtype is tg.int64
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_compressed_places_are_not_coalesced(layout):
+    with pytest.raises(RuntimeError, match="coalesce expected sparse coordinate tensor layout"):
+        make(layout).coalesce()
+    assert (make(layout) / 2).to_dense().tolist() == [[v / 2 for v in row] for row in DENSE]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_copy_asks_for_a_gradient_as_its_original(layout):
+    assert copy.deepcopy(make(layout).requires_grad_()).requires_grad
+    assert not copy.deepcopy(make(layout)).requires_grad

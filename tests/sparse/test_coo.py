@@ -143,3 +143,11 @@ def test_a_size_alone_makes_an_empty_tensor():
         assert made.shape == (2, 3) and made._nnz() == 0
     with pytest.raises(TypeError, match="or a size"):
         tg.sparse_coo_tensor()
+
+
+def test_a_copy_asks_for_a_gradient_as_its_original():
+    x = make().requires_grad_()
+    twin = copy.deepcopy(x)
+    assert twin.requires_grad and twin._values().is_leaf and not copy.deepcopy(make()).requires_grad
+    twin.to_dense().sum().backward()
+    assert x._values().grad is None

@@ -54,6 +54,8 @@ class Adadelta(PerParameter):
 
     def _update(self, param, grad, state, group):
         rho, eps = group["rho"], group["eps"]
+        if param.is_conj():  # its memory has parts to be written to, as the parameter itself has none
+            param, grad = param.conj(), grad.conj().resolve_conj()
         param, grad, squares, steps = as_pairs(param, grad, state["square_avg"], state["acc_delta"])
         squares.mul_(rho).addcmul_(grad, grad, value=1 - rho)
         delta = (steps + eps).sqrt() / (squares + eps).sqrt() * grad

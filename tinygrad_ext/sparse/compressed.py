@@ -6,7 +6,7 @@ layout sparse_coo serve both, and what they give is brought back into a compress
 
 import tinygrad_ext as tg
 from tinygrad_ext.core.call.boundary import boundary
-from tinygrad_ext.core.data.dtype import sparse_csc, sparse_csr
+from tinygrad_ext.core.data.dtype import sparse_coo, sparse_csc, sparse_csr
 
 from .coo import SparseTensor
 
@@ -34,7 +34,7 @@ class CompressedTensor(SparseTensor):
         name = func.__name__
         given = [a for a in args if isinstance(a, CompressedTensor)]
         if given and name in ("transpose", "swapaxes", "swapdims", "t"):
-            return given[0] if name != "t" and args[1] % 2 == args[2] % 2 else given[0]._turned()
+            return given[0]._turned() if _turns(given[0], name, args[1:], kwargs or {}) else given[0]
         found = super().__torch_function__(func, types, args, kwargs)
         if not given or name in _STAYS_COO or not isinstance(found, SparseTensor):
             return found
@@ -80,8 +80,8 @@ class CompressedTensor(SparseTensor):
         return self._parts[1]
 
     def coalesce(self):
-        """The tensor itself."""
-        return self
+        """RuntimeError: the places are compressed."""
+        raise RuntimeError(f"coalesce expected sparse coordinate tensor layout but got {self.layout}")
 
     def with_values(self, values):
         """Other values at the same places."""
@@ -93,7 +93,12 @@ class CompressedTensor(SparseTensor):
         if layout is self.layout:
             return self
         places, values, in_order = self._parts
-        return SparseTensor(places, values, self.shape, in_order).coalesce().to_sparse(layout=layout)
+        found = SparseTensor(places, values, self.shape, in_order).coalesce().to_sparse(layout=layout)
+        return found if layout in (None, sparse_coo) else found._with_indices_of(self._compressed[0].dtype)
+
+    def _with_indices_of(self, dtype):
+        compressed, plain, layout = self._compressed
+        return CompressedTensor(compressed.to(dtype), plain.to(dtype), self._parts[1], self.shape, layout)
 
     def __repr__(self):
         (first, second), (compressed, plain, layout) = _NAMES[self.layout], self._compressed
@@ -108,7 +113,17 @@ class CompressedTensor(SparseTensor):
 
     def __deepcopy__(self, memo):
         compressed, plain, layout = self._compressed
-        return CompressedTensor(compressed.clone(), plain.clone(), self._parts[1].detach().clone(), self.shape, layout)
+        values = self._parts[1].detach().clone().requires_grad_(self._parts[1].requires_grad)
+        return CompressedTensor(compressed.clone(), plain.clone(), values, self.shape, layout)
+
+
+def _turns(matrix, name, dims, named):
+    """Whether transpose(), t() or the like swaps rows with columns. Raises what a plain tensor raises."""
+    getattr(tg.empty(matrix.shape[:2], device="meta"), name)(*dims, **named)
+    if name == "t":
+        return True
+    first, second = (*dims, *named.values())
+    return first % 2 != second % 2
 
 
 def _again(compressed, plain, values, size, rows):

@@ -170,7 +170,8 @@ class SparseTensor(Tensor):
 
     def __deepcopy__(self, memo):
         indices, values, coalesced = self._parts
-        return SparseTensor(indices.clone(), values.detach().clone(), self.shape, coalesced)
+        values = values.detach().clone().requires_grad_(values.requires_grad)
+        return SparseTensor(indices.clone(), values, self.shape, coalesced)
 
 
 @boundary

@@ -4,6 +4,7 @@ import math
 import numbers
 
 import tinygrad_ext as tg
+from tinygrad_ext.core.data.dtype import sparse_coo
 from tinygrad_ext.core.data.tensor import Tensor
 
 from .compressed import compress
@@ -126,17 +127,23 @@ def mul(self, other):
     return self.with_values(self._parts[1] * other.expand(self.shape)[tuple(self._parts[0])])
 
 
+def _once(tensor):
+    """The tensor with each place once."""
+    return tensor if tensor.layout is not sparse_coo else tensor.coalesce()
+
+
 @handler("div", "__truediv__", "true_divide", "divide")
 def div(self, other, *, rounding_mode=None):
     """By a number."""
     if not isinstance(self, SparseTensor) or not _is_number(other):
         raise RuntimeError("div(): a sparse tensor can be divided by a number only")
-    return self.coalesce().with_values(self.coalesce()._parts[1].div(other, rounding_mode=rounding_mode))
+    whole = _once(self)
+    return whole.with_values(whole._parts[1].div(other, rounding_mode=rounding_mode))
 
 
 def _on_values(name):
     def call(self, *args, **kwargs):
-        whole = self.coalesce()
+        whole = _once(self)
         return whole.with_values(getattr(whole._parts[1], name)(*args, **kwargs))
 
     return call
@@ -220,7 +227,7 @@ def sum(self, dim=None, *, dtype=None):
 @handler("norm")
 def norm(self, p=2, *args, **kwargs):
     """Of the stored elements."""
-    return self.coalesce()._parts[1].norm(p, *args, **kwargs)
+    return _once(self)._parts[1].norm(p, *args, **kwargs)
 
 
 @handler("equal")

@@ -239,8 +239,10 @@ class UntypedStorage:
         return self
 
     def fill_(self, value):
-        """Write one number, modulo 256, to all bytes."""
-        self._array()[:] = int(value) & 255
+        """Write one int, modulo 256, to all bytes. RuntimeError for anything else."""
+        if not isinstance(value, int):
+            raise RuntimeError(f"UntypedStorage.fill_: fill_ expects int, but got {type(value).__name__}")
+        self._array()[:] = value & 255
         return self
 
     def resize_(self, size):

@@ -105,3 +105,11 @@ def test_bytes_of_a_storage_are_read_written_and_mapped(tmp_path):
     assert path.read_bytes()[0] == 0
     tg.UntypedStorage.from_file(str(path), True, 8)[0] = 9
     assert path.read_bytes()[0] == 9 and len(tg.UntypedStorage.from_file(str(path))) == 0
+
+
+def test_bytes_are_filled_with_ints():
+    block = tg.zeros(1).untyped_storage()
+    assert block.fill_(300).tolist() == [44] * 4 and block.fill_(-1).tolist() == [255] * 4
+    for value in (1.7, "a"):
+        with pytest.raises(RuntimeError, match="fill_ expects int, but got"):
+            block.fill_(value)

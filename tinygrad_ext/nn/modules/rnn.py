@@ -192,12 +192,17 @@ class RNNBase(Module):
     def _packed(self, input, hx):
         data, batch_sizes, order, back = input
         state = self._state(data, hx, int(batch_sizes[0]), True)
-        state = [_permuted(s, order) if hx is not None else s for s in state]
+        if hx is not None:
+            state = self._in_order(state, order)
         self.check_forward_args(data, state if self.mode == "LSTM" else state[0], batch_sizes)
         settings = (self.bias, self.num_layers, self.dropout, self.training, self.bidirectional)
         output, *last = self._packed_op(data, batch_sizes, state, *settings)
-        last = self._given_back([_permuted(s, back) for s in last])
+        last = self._given_back(self._in_order(list(last), back))
         return PackedSequence(output, batch_sizes, order, back), last
+
+    def _in_order(self, state, order):
+        """The tensors of a state with their batches in another order, as `permute_hidden` puts them."""
+        return [self.permute_hidden(state[0], order)]
 
     def _state(self, x, hx, batch, batched):
         """The first state as a list of tensors (layers times directions, batch, features)."""
@@ -297,8 +302,12 @@ class LSTM(RNNBase):
     def permute_hidden(self, hx, permutation):
         """The state, or one of its tensors, with its batch in another order."""
         if isinstance(hx, tuple):
-            return tuple(super(LSTM, self).permute_hidden(s, permutation) for s in hx)
+            return super().permute_hidden(hx[0], permutation), super().permute_hidden(hx[1], permutation)
         return super().permute_hidden(hx, permutation)
+
+    def _in_order(self, state, order):
+        hidden, cell = self.permute_hidden((state[0], state[1]), order)
+        return [hidden, cell]
 
     def _state(self, x, hx, batch, batched):
         if hx is None:
