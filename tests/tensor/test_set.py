@@ -18,12 +18,35 @@ def test_what_is_refused():
         tg.ones(3).set_(tg.zeros(3, dtype=tg.int64))
     with pytest.raises(RuntimeError, match="leaf Variable that requires grad"):
         tg.ones(3, requires_grad=True).set_(tg.zeros(3))
-    with pytest.raises(NotImplementedError, match="as_strided"):
-        tg.ones(3).set_(tg.zeros(3).untyped_storage(), 0, (3,), (1,))
+    with pytest.raises(TypeError, match="must be a tensor or a storage, not"):
+        tg.ones(3).set_(3)
+    with pytest.raises(RuntimeError, match="Could not set tensor of type"):
+        tg.ones(3).set_(tg.zeros(3, dtype=tg.int64).storage())
+    with pytest.raises(RuntimeError):
+        tg.ones(3).set_(tg.zeros(3).untyped_storage(), 1, (3,))
     parameter = nn.Parameter(tg.ones(3))
     with tg.no_grad():
         parameter.set_(tg.zeros(2))
     assert parameter.requires_grad and parameter.tolist() == [0, 0]
+
+
+def test_a_storage_is_shown_by_its_window():
+    source = tg.arange(6.0)
+    for block in (source.untyped_storage(), source.storage(), source):
+        t = tg.ones(4).set_(block, 1, (2, 2), (2, 1))
+        assert t.tolist() == [[1, 2], [3, 4]] and t.storage_offset() == 1
+        assert tg.ones(4).set_(block, 1, (2, 2)).tolist() == [[1, 2], [3, 4]]
+        assert tg.ones(2, 2).set_(block).tolist() == [0, 1, 2, 3, 4, 5]
+        t.add_(10)
+        assert source.tolist() == [0, 11, 12, 13, 14, 5]
+        t.sub_(10)
+    assert tg.ones(4).set_(source=source).tolist() == source.tolist()
+    assert tg.ones(4, dtype=tg.int32).set_(source.untyped_storage()).shape == (6,)
+
+
+def test_a_tensor_that_is_set_to_nothing_is_empty():
+    assert tg.ones(4).set_().shape == (0,) and tg.ones(4, dtype=tg.int8).set_().dtype is tg.int8
+    assert tg.ones(4, device="meta").set_().is_meta
 
 
 class Packed(nn.Module):

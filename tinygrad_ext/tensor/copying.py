@@ -297,21 +297,44 @@ def _resize_as_(self, other, *, memory_format=None):
     return _resize_(self, other.shape)
 
 
-def _set_(self, source, *geometry, **more):
-    """Show the memory of another tensor of the same dtype from now on; nothing is copied."""
-    if geometry or more or not isinstance(source, Tensor):
-        raise NotImplementedError(
-            "set_() takes a tensor here, not a storage with sizes and steps: make that tensor with as_strided()"
-        )
-    if source.dtype != self.dtype:
-        raise RuntimeError(f"set_(): Could not set tensor of type {source.dtype} to a tensor of type {self.dtype}")
+def _set_(self, source=None, storage_offset=0, size=None, stride=None):
+    """Show the memory of another tensor, or of a storage, from now on; nothing is copied. With nothing, none at all.
+
+    Args:
+        source: a tensor of the same dtype, or a storage: the whole of it where no size is given.
+        storage_offset, size, stride: the window on the storage, in elements; row-major by default.
+    """
+    shown = _shown_by(self, source, storage_offset, size, stride)
     if self.requires_grad and self.is_leaf and is_grad_enabled():
         raise RuntimeError(
             "set_(): a leaf Variable that requires grad is being used in an in-place operation. Work in no_grad()"
         )
-    self.data = source
+    self.data = shown
     increment(self)  # a graph that saved it would read other numbers
     return self
+
+
+def _shown_by(self, source, offset, size, stride):
+    """The tensor that `set_` makes of its arguments."""
+    if source is None:
+        return _core.window(None if self.is_meta else _storage_of_nothing(), self.dtype, (0,), (1,), 0)
+    if isinstance(source, (Tensor, TypedStorage)) and source.dtype != self.dtype:
+        raise RuntimeError(f"set_(): Could not set tensor of type {source.dtype} to a tensor of type {self.dtype}")
+    if isinstance(source, Tensor) and size is None and not offset:
+        return source
+    if not isinstance(source, (Tensor, TypedStorage, UntypedStorage)):
+        raise TypeError(f"set_(): argument 'source' must be a tensor or a storage, not {class_name(source)}")
+    block = source.untyped_storage() if isinstance(source, Tensor) else source.untyped()
+    size = (block.nbytes() // self.element_size() - offset,) if size is None else tuple(size)
+    if stride is None:
+        stride = [1] * len(size)
+        for i in range(len(size) - 2, -1, -1):
+            stride[i] = stride[i + 1] * max(size[i + 1], 1)
+    return _core.window(block._storage, self.dtype, size, stride, offset)
+
+
+def _storage_of_nothing():
+    return _core.storage_of(functions["empty"](0))
 
 
 METHODS = {
