@@ -109,7 +109,7 @@ cdef object call_plain(Op op, PyObject **args, int needed):
         result = forward(op, args)
     else:
         result = record_op(op, args, NULL, False)
-    if op.is_view:
+    if op.is_view and op.differentiable:        # (the same bytes as another dtype have no derivative)
         _link_views(op, <object>args[op.tensors[0]], result, 2)
     if op.returns is not None and type(result) is tuple:
         return _tuple_new(op.returns, result)

@@ -158,8 +158,7 @@ cdef object grad_fn_of(Tensor t):
             raise RuntimeError("A view was created in no_grad mode and its base or another view of its base has been modified "
                                "inplace with grad mode enabled: what it shows has a history now, and it has none. Make the view in "
                                "the same mode as the update, or a detach() of it.")
-        # (the same bytes viewed in another dtype have no derivative, but for complex numbers and their parts)
-        if needs_grad(base) and (t.tid == base.tid or _pairs(base, t)):
+        if needs_grad(base):
             offset = (t.data - base.data) // ITEMSIZE[t.tid] + base.storage_offset() * ITEMSIZE[base.tid] // ITEMSIZE[t.tid]
             was = state().no_grad
             state().no_grad = 0
