@@ -41,6 +41,26 @@ def test_a_result_is_that_of_torch(name):
     assert hasattr(torch.return_types, name) and getattr(return_types, name) is type(ours)
 
 
+GIVEN = {
+    "max": lambda T, out: T.max(T.tensor(X), 1, out=out),
+    "sort": lambda T, out: T.sort(T.tensor(X), out=out),
+    "topk": lambda T, out: T.topk(T.tensor(X), 2, out=out),
+    "kthvalue": lambda T, out: T.kthvalue(T.tensor(X), 1, out=out),
+    "cummax": lambda T, out: T.cummax(T.tensor(X), 0, out=out),
+    "mode": lambda T, out: T.mode(T.tensor(X), 0, out=out),
+}
+
+
+@pytest.mark.parametrize("name", GIVEN)
+def test_a_result_in_given_tensors_has_names_too(name):
+    torch = pytest.importorskip("torch")
+    given = {T: (T.empty(0), T.empty(0, dtype=T.int64)) for T in (tg, torch)}
+    ours, theirs = GIVEN[name](tg, given[tg]), GIVEN[name](torch, given[torch])
+    assert repr(ours) == repr(theirs) and type(ours).__name__ == type(theirs).__name__ == name + "_out"
+    assert ours.values is given[tg][0] and ours.indices is given[tg][1]
+    assert type(GIVEN[name](tg, list(given[tg]))) is type(ours) is getattr(return_types, name + "_out")
+
+
 @pytest.mark.parametrize(
     "use",
     [

@@ -1111,7 +1111,7 @@ def hann_window(window_length: _int, periodic: _bool, *, dtype: _dtype | _b.type
 def hardshrink(input: Tensor, lambd: _Scalar | Tensor = 0.5, *, out: Tensor | None = None) -> Tensor:
     """The elements beyond lambd on either side; zero in place of the others."""
     ...
-def hash_tensor(input: Tensor, dim: _int | _Sequence[_int] = ..., *, keepdim: _bool = False, mode: _int = 0, out: Tensor | None = None) -> Tensor:
+def hash_tensor(input: Tensor, dim: _int | _Sequence[_int] | None = None, *, keepdim: _bool = False, mode: _int = 0, out: Tensor | None = None) -> Tensor:
     """The exclusive or of the bits of all elements, as float64 or int64, along some dimensions or all; uint64."""
     ...
 def heaviside(input: Tensor, values: Tensor, *, out: Tensor | None = None) -> Tensor:

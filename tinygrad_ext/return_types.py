@@ -65,6 +65,11 @@ def result_type(schema, place=""):
     return _types[name]
 
 
+def with_out(cls):
+    """The type of the same results where the caller gave their tensors."""
+    return _types[cls.__name__ + "_out"]
+
+
 def __getattr__(name):
     if name not in _types:
         raise no_attribute(__name__, name, __dir__())

@@ -51,7 +51,7 @@ static int bags_##T(void *context, ptrdiff_t lo, ptrdiff_t hi) { \
         for (int64_t i = from; i < to; i++) { \
             int64_t row = tgx_once(at + i); \
             if (row < 0 || row >= k->rows) \
-                return tgx_fail(c, TGX_INDEX_ERROR, "embedding_bag: Expected idx >= 0 && idx < num_embeddings, which is %lld, but found idx " \
+                return tgx_fail(c, TGX_RUNTIME_ERROR, "embedding_bag: Expected idx >= 0 && idx < num_embeddings, which is %lld, but found idx " \
                                 "to be %lld", (long long)k->rows, (long long)row); \
             bag[i] = b; \
             if (is_padding(c, row)) continue; \

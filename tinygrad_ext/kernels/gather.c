@@ -149,8 +149,8 @@ static int scatter_into(tgx_call *c, const tgx_tensor *table, int dim, const tgx
     scatter_job w = {.index = tgx_lifted(index), .table = tgx_lifted(table), .source = *source, .cut = -1};
     int64_t units;
     int code;
-    if (check_bounds(c, &w.index, dim, w.table.sizes[dim])) return TGX_FAILED;
     if (index->count == 0) return 0;
+    if (check_bounds(c, &w.index, dim, w.table.sizes[dim])) return TGX_FAILED;
     for (int i = 0; i < w.index.rank; i++) {
         w.table_strides[i] = i == dim ? 0 : w.table.strides[i];
         if (i != dim && (w.cut < 0 || w.index.sizes[i] > w.index.sizes[w.cut])) w.cut = i;
@@ -179,7 +179,12 @@ static int scattered_shape(tgx_call *c, int kind, const char *title) {
         return tgx_fail(c, TGX_RUNTIME_ERROR, "scatter(): Expected self.dtype to be equal to src.dtype, got %s and %s",
                         tgx_dtype_title(x->dtype), tgx_dtype_title(src->tensor->dtype));
     if (src->tag == TGX_NUMBER && tgx_check_number(c, src, x->dtype)) return TGX_FAILED;
-    if (tgx_wrap_arg(c, 1, x->rank) || check_index(c, 2, x->rank, "scatter", "self")) return TGX_FAILED;
+    if (tgx_wrap_arg(c, 1, x->rank)) return TGX_FAILED;
+    if (index.count == 0) {                 /* of any dtype and rank, as in gather: nothing is written */
+        tgx_writes(c, 0, 0);
+        return 0;
+    }
+    if (check_index(c, 2, x->rank, "scatter", "self")) return TGX_FAILED;
     if (src->tag == TGX_TENSOR) {
         source = tgx_lifted(src->tensor);
         if (check_source(c, &table, &index, &source, (int)tgx_int(c, 1))) return TGX_FAILED;

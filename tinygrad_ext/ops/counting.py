@@ -108,8 +108,10 @@ def _logcumsumexp(self, dim):
 def _complex_logcumsumexp(x, dim):
     """The logarithm's branch is that of adding one after the other: from the larger of sum and element it moves less
     than half a turn."""
-    n = x.shape[dim]
-    most = x.detach().real.cummax(dim)[0]
+    n, real, imag = x.shape[dim], x.detach().real, x.detach().imag
+    nothing, endless, broken = real == -math.inf, real == math.inf, x.detach().isnan()
+    x = fused.where(nothing, complex(-math.inf, 0), x)
+    most = real.cummax(dim)[0]
     finite = fused.where(most.isinf(), 0.0, most)
     before = tg.cat([finite.narrow(dim, 0, 1), finite.narrow(dim, 0, n - 1)], dim)
     total = (x - finite).exp()._linear_scan((before - finite).exp().to(x.dtype), dim)
@@ -124,7 +126,11 @@ def _complex_logcumsumexp(x, dim):
     moved = angle - start
     moved = moved - (moved / math.tau).round() * math.tau
     turned = fused.where(goes_on, moved, own + moved)._linear_scan(goes_on.to(own.dtype), dim)
-    return found + tg.complex(tg.zeros_like(angle), fused.where(none | angle.isnan(), 0.0, turned - angle))
+    found = found + tg.complex(tg.zeros_like(angle), fused.where(none | angle.isnan(), 0.0, turned - angle))
+    # beside one infinite element all others are nothing, and what is nan stays so
+    single = tg.complex(tg.full_like(imag, math.inf), imag.masked_fill(~endless, 0).cumsum(dim))
+    found = fused.where(endless.cumsum(dim) == 1, single, found)
+    return fused.where(broken.cumsum(dim) > 0, complex(math.nan, math.nan), found)
 
 
 def _np_logcumsumexp(x, dim):
@@ -178,9 +184,12 @@ def _slope(self, dim, step, edge_order):
     front, back = slopes.narrow(dim, 0, 1), slopes.narrow(dim, n - 2, 1)
     if n == 2:
         return tg.cat([front, back], dim)
-    h, k = gaps.narrow(dim, 0, n - 2), gaps.narrow(dim, 1, n - 2)
-    left, right = slopes.narrow(dim, 0, n - 2), slopes.narrow(dim, 1, n - 2)
-    inner = (left * k + right * h) / (h + k)
+    if isinstance(step, tg.Tensor):
+        h, k = gaps.narrow(dim, 0, n - 2), gaps.narrow(dim, 1, n - 2)
+        left, right = slopes.narrow(dim, 0, n - 2), slopes.narrow(dim, 1, n - 2)
+        inner = (left * k + right * h) / (h + k)
+    else:  # the element between does not count: it may be infinite
+        inner = (part(2, n - 2) - part(0, n - 2)) / (2 * step)
     if edge_order == 2:
         a, b = gaps.narrow(dim, 0, 1), gaps.narrow(dim, 1, 1)
         front = front + (front - slopes.narrow(dim, 1, 1)) * a / (a + b)

@@ -43,6 +43,8 @@ def _term(text, start, operand):
 
 def parse(equation, count):
     """Terms of the operands, and of the output or None when there is no arrow."""
+    if not count:
+        raise ValueError("einsum(): must specify the equation string and at least one operand, got no operand")
     left, arrow, right = equation.partition("->")
     texts = left.split(",")
     if len(texts) < count:

@@ -109,6 +109,8 @@ def _filled(grad, shape):
     """grad, of the index's shape, in zeros of the source's shape."""
     if tuple(grad.shape) == tuple(shape):
         return grad
+    if 0 in grad.shape:  # such an index has any rank
+        return grad.new_zeros(shape)
     return grad._basic_index_backward(shape, tuple(slice(0, s) for s in grad.shape))
 
 
@@ -243,6 +245,8 @@ def _spread_slopes(self, self_tangent, dim, index, src, src_tangent, reduce, inc
 
 def _part(src, index):
     """The part of src that is used."""
+    if 0 in index.shape:
+        return src.new_empty(index.shape)
     return src[tuple(slice(0, s) for s in index.shape)] if index.dim() else src
 
 
@@ -252,16 +256,19 @@ def _counts(grad, dim, index, include_self):
     return start.scatter_add(dim, index, index.new_ones(index.shape)).clamp(min=1)
 
 
+def _same(values, result, index):
+    """1 where a value is the result, which a nan is too, of the index's dtype: counted exactly, where half cannot."""
+    return ((values == result) | ((values != values) & (result != result))).to(index.dtype)
+
+
 def _spread_extreme(grad, self, dim, index, src, include_self, result):
     """An extreme value shares its gradient evenly among the elements that have it."""
-    from_src = (_part(src, index) == result.gather(dim, index)).to(index.dtype)  # counted exactly, where half cannot
-    from_self = (self == result).to(index.dtype)
+    from_src = _same(_part(src, index), result.gather(dim, index), index)
+    whole = from_self = _same(self, result, index)
     if not include_self:
         from_self = from_self.scatter(dim, index, 0)
     share = grad / from_self.scatter_add(dim, index, from_src).clamp(min=1)
-    if not include_self:
-        from_self = (self == result).to(index.dtype)
-    return from_self * share, from_src * share.gather(dim, index)
+    return whole * share, from_src * share.gather(dim, index)
 
 
 def _spread_product(grad, self, dim, index, src, include_self):

@@ -276,8 +276,9 @@ def _cond(self, p=None):
             f"linalg.cond got an invalid norm type: {p}; it is None, 'fro', 'nuc', inf, -inf, 1, -1, 2 or -2"
         )
     inverse, info = fused._inverse(self, False, title)
-    norm = lambda A: tg.linalg.matrix_norm(A, p)
-    return (norm(self) * norm(inverse)).masked_fill(info > 0, float("inf"))
+    norm, singular = lambda A: tg.linalg.matrix_norm(A, p), info > 0
+    inverse = inverse.masked_fill(singular[..., None, None], 0)  # without one there are no singular values to add up
+    return (norm(self) * norm(inverse)).masked_fill(singular, float("inf"))
 
 
 def _np_cond(A, p=None):

@@ -124,7 +124,7 @@ op(
             "aux[0].f < 0 || aux[1].f < 0": "FAIL(TGX_BAD_VALUE)",
             "else": "x == y || (double)(x != y) <= atol + fabs(rtol * y)",
         },
-        "int": {
+        "int natural": {
             "aux[0].f < 0 || aux[1].f < 0": "FAIL(TGX_BAD_VALUE)",
             "else": "x == y || fabs((double)x - (double)y) <= atol + fabs(rtol * (double)y)",
         },

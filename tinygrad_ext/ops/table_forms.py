@@ -211,7 +211,7 @@ def _hash_tensor(self, dim, keepdim, mode):
     if self.dtype in _NATURAL:
         self = self.long()
     rank, shape = self.dim(), self.shape
-    dim = (dim,) if isinstance(dim, int) else dim
+    dim = (dim,) if isinstance(dim, int) else dim or ()
     named = [wrapped(d, rank) for d in dim]
     dims = set(named) or range(rank)
     if len(named) != len(set(named)):
@@ -246,7 +246,7 @@ op(
 )
 
 op(
-    "aten::hash_tensor(Tensor self, int[1] dim=[], *, bool keepdim=False, int mode=0) -> Tensor",
+    "aten::hash_tensor(Tensor self, int[1]? dim=None, *, bool keepdim=False, int mode=0) -> Tensor",
     compose=_hash_tensor,
     types="bool int float half",
     jvp="none",

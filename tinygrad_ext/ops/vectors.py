@@ -36,6 +36,20 @@ def _inner(self, other):
     return out.reshape((*self.shape[:-1], *other.shape[:-1]))
 
 
+def _check_factors(dtype, **factors):
+    """Refuse a factor of a kind that the result's dtype has not."""
+    for name, factor in factors.items():
+        if isinstance(factor, bool) and dtype != tg.bool:
+            raise RuntimeError(f"addr(): Boolean {name} only supported for Boolean results: the result is {dtype}")
+        if isinstance(factor, float) and not (dtype.is_floating_point or dtype.is_complex):
+            raise RuntimeError(
+                f"addr(): For integral input tensors, argument {name} must not be a floating point number. "
+                f"The result is {dtype}, {name} is {factor}"
+            )
+        if isinstance(factor, complex) and not dtype.is_complex:
+            raise RuntimeError(f"addr(): value cannot be converted to {dtype} without overflow: {name} is {factor}")
+
+
 def _addr(self, vec1, vec2, beta, alpha):
     dtype = self.dtype
     if (
@@ -44,7 +58,8 @@ def _addr(self, vec1, vec2, beta, alpha):
         and beta
         and vec1.dim() == 1 == vec2.dim()
         and self.shape == vec1.shape + vec2.shape
-        and not isinstance(alpha, complex)
+        and type(alpha) in (int, float)
+        and type(beta) in (int, float)
     ):
         return fused.addcmul(self if beta == 1 else self * beta, vec1.unsqueeze(1), vec2, value=alpha)
     return _addr_of_any(self, vec1, vec2, beta, alpha)
@@ -55,6 +70,7 @@ def _addr_of_any(self, vec1, vec2, beta, alpha):
     """Of all dtypes, and of what is repeated or refused."""
     _check_vectors(vec1, vec2)
     dtype, shape = tg.promote_types(vec1.dtype, vec2.dtype), (vec1.shape[0], vec2.shape[0])
+    _check_factors(tg.promote_types(dtype, self.dtype), beta=beta, alpha=alpha)
     if dtype.name == "bool":  # factors count as true or false
         beta, alpha = bool(beta), bool(alpha)
     check_factors("addr", dtype, beta=beta, alpha=alpha)

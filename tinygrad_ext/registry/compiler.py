@@ -10,7 +10,7 @@ from tinygrad_ext.core.grad import custom, custom_call
 from tinygrad_ext.core.loops import loop_tables as loops
 from tinygrad_ext.ops.record import BUILTIN
 from tinygrad_ext.ops.schema_default import name_of_number
-from tinygrad_ext.return_types import result_type
+from tinygrad_ext.return_types import result_type, with_out
 
 _KINDS = table.kind_numbers()
 _rows = {}  # argument of a schema, of which equal ones are shared -> its row
@@ -173,6 +173,7 @@ def make_op(record, schema, has_out):
         shape_rule=record.shape,
         node_type=_node_name(schema),
         returns=several,
+        returns_out=several and with_out(several),
         makes_list=len(schema.returns) == 1 and bool(schema.returns[0].is_list),
         words=words,
     )

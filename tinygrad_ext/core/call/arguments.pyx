@@ -40,6 +40,7 @@ cdef dict _other_names = {"dim": "axis", "keepdim": "keepdims", "input": "x", "o
                           "dim0": "axis0", "dim1": "axis1", "split_size": "split_size_or_sections",
                           "dims": "axes"}
 OTHER_NAMES = _other_names
+cdef tuple _FIRST_NAMES = ("input", "a", "x1")     # of an argument called self or input
 
 
 # ---- one value against one spec ------------------------------------------------------------------------------------
@@ -166,7 +167,7 @@ cdef int _place_of(Op op, PyObject *name, bint method) except -2:
     for i in range(op.nargs):
         if _other_names.get(<object>op.args[i].name) == text:
             return i
-    if text == "input" and op.nargs and <object>op.args[0].name == "self":
+    if text in _FIRST_NAMES and op.nargs and <object>op.args[0].name in ("self", "input"):
         return 0
     return -1
 

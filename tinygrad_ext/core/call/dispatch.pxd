@@ -130,6 +130,7 @@ cdef class Op:
     cdef uint64_t output_mask       # outputs that carry gradients
     cdef readonly str node_type     # name shown as grad_fn
     cdef object returns             # named tuple class of several results, or None
+    cdef object returns_out         # the same with out=
     cdef list forms                 # the op in each Form as a level gets it, or None: nobody asked yet
 
 cdef tgx_state *state() noexcept nogil

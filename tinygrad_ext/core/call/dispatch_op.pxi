@@ -137,11 +137,11 @@ cdef class Op:
         self.rows = rows or None
 
     def set_traits(self, *, bint is_view=False, bint has_out=False, bint one_tensor=False, shape_rule=None, node_type=None,
-                   returns=None, bint makes_list=False, bint any_device=False, words=()):
+                   returns=None, returns_out=None, bint makes_list=False, bint any_device=False, words=()):
         """What is true of the op whatever its kernel. words: the tags of its record."""
         self.one_tensor = one_tensor
         self.is_view, self.has_out, self.shape_rule, self.node_type = is_view, has_out, shape_rule, node_type
-        self.returns = returns
+        self.returns, self.returns_out = returns, returns_out
         self.knows_meta = is_view or shape_rule == "kernel" or self.pair != NULL
         self.makes_list = makes_list
         self.any_device = any_device

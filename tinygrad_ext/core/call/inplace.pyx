@@ -160,7 +160,9 @@ cdef object call_out(Op op, PyObject **args, object out):
         if op.apart:
             check_inputs(op, args, <Tensor>t, -1, False)
     _write(op, args, PySequence_Fast_ITEMS(given), <int>len(given), False)
-    return None if op.makes_list else given
+    if op.makes_list:
+        return None
+    return given if op.returns_out is None else op.returns_out(given)
 
 
 cdef bint _wants_grad(object out):

@@ -9,6 +9,7 @@ from cpython.object cimport PyObject, PyTypeObject
 from cpython.long cimport PyLong_FromLongLong
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from cpython.tuple cimport PyTuple_SET_ITEM
+from tinygrad_ext.core.data.sizes import new_size, product
 from tinygrad_ext.core.data.table import CODED_EACH, CODED_SIZES, DTYPES as ROWS, PAIR
 from tinygrad_ext.core.data.types cimport (
     TGX_BOOL, TGX_C128, TGX_C32, TGX_C64, TGX_CODED, TGX_F16, TGX_F32, TGX_F64, TGX_I64, is_coded, is_complex, is_float,
@@ -342,12 +343,11 @@ class Size(tuple):
 
     __slots__ = ()
 
+    __new__ = new_size
+
     def numel(self):
         """Number of elements of a tensor of this shape."""
-        n = 1
-        for s in self:
-            n *= s
-        return n
+        return product(self)
 
     def __repr__(self):
         return "torch.Size([" + ", ".join([str(s) for s in self]) + "])"

@@ -903,7 +903,7 @@ class Tensor:
     def hardtanh_(self, min_val: _Scalar | Tensor = -1, max_val: _Scalar | Tensor = 1) -> Tensor:
         """Elements limited to the range from min_val to max_val, with no gradient outside and on its ends."""
         ...
-    def hash_tensor(self, dim: _int | _Sequence[_int] = ..., *, keepdim: _bool = False, mode: _int = 0) -> Tensor:
+    def hash_tensor(self, dim: _int | _Sequence[_int] | None = None, *, keepdim: _bool = False, mode: _int = 0) -> Tensor:
         """The exclusive or of the bits of all elements, as float64 or int64, along some dimensions or all; uint64."""
         ...
     def heaviside(self, values: Tensor) -> Tensor:
