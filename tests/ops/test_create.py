@@ -238,3 +238,35 @@ def test_a_shape_too_long_for_its_message_is_cut():
             tg.zeros([-(2**63)] * count)
         assert str(caught.value).count("-9223372036854775808") <= count + 1
     assert ", ...]" in str(caught.value)
+
+
+ROWS = {
+    "arange": lambda T, out: T.arange(6, out=out),
+    "arange from": lambda T, out: T.arange(1, 7, out=out),
+    "arange by": lambda T, out: T.arange(0, 12, 2, out=out),
+    "linspace": lambda T, out: T.linspace(0, 5, 6, out=out),
+    "logspace": lambda T, out: T.logspace(0, 5, 6, 2.0, out=out),
+    "range": lambda T, out: T.range(0, 5, out=out),
+}
+TARGETS = {
+    "a window": lambda T: (lambda x: (x, x[:, 1:]))(T.zeros(2, 4)),
+    "a matrix": lambda T: (lambda x: (x, x))(T.zeros(3, 2)),
+    "a turned matrix": lambda T: (lambda x: (x, x.t()))(T.zeros(3, 2)),
+    "every second": lambda T: (lambda x: (x, x[::2]))(T.zeros(12)),
+    "nothing": lambda T: (lambda x: (x, x))(T.zeros(0)),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.range is deprecated")
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", ROWS)
+def test_a_target_of_as_many_elements_keeps_its_shape(name, target):
+    def run(T):
+        whole, out = TARGETS[target](T)
+        assert ROWS[name](T, out) is out
+        return whole.tolist(), out.tolist(), out.stride()
+
+    expected = np.array([1, 2, 4, 8, 16, 32] if name == "logspace" else ROWS[name](tg, tg.zeros(6)).numpy())
+    np.testing.assert_allclose(np.ravel(run(tg)[1]), expected)
+    torch = pytest.importorskip("torch")
+    assert run(tg) == run(torch)

@@ -259,6 +259,15 @@ def test_dlpack_says_that_memory_is_read_only_in_both_directions():
         t.__dlpack__()
 
 
+def test_asarray_takes_a_dlpack_capsule():
+    x = tg.arange(6.0).reshape(2, 3)
+    shared = tg.asarray(x.__dlpack__())
+    assert shared.data_ptr() == x.data_ptr() and shared.equal(x)
+    assert tg.asarray(x.__dlpack__(), copy=False).data_ptr() == x.data_ptr()
+    apart = tg.asarray(x.t().__dlpack__(), copy=True, dtype=tg.float64)
+    assert apart.data_ptr() != x.data_ptr() and apart.tolist() == x.t().tolist()
+
+
 def test_dlpack_capsules_of_both_protocols():
     t = tg.arange(3)
     for capsule, name in (

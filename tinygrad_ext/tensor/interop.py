@@ -152,11 +152,12 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
     """obj as a tensor.
 
     Args:
-        obj: a tensor, array, NumPy scalar, DLPack object, buffer (read as elements of dtype), or nested sequence.
+        obj: a tensor, array, NumPy scalar, DLPack object or capsule, buffer (read as elements of dtype), or nested
+            sequence.
         copy: True always copies; False raises ValueError where memory cannot be shared; None shares where it can.
     """
     t = _shared(obj)
-    if t is None and hasattr(obj, "__dlpack__"):
+    if t is None and (hasattr(obj, "__dlpack__") or type(obj).__name__ == "PyCapsule"):
         t = from_dlpack(obj)
     if t is None and isinstance(obj, (bytes, bytearray, memoryview)):
         t = frombuffer(obj, dtype=dtype)

@@ -55,7 +55,7 @@ def range(start=0, end=None, step=1, *, out=None, dtype=None, layout=None, devic
     found = (places * step + start).to(dtype)
     if out is None:
         return found.requires_grad_(requires_grad)
-    return out.resize_(found.shape).copy_(found)
+    return (out if out.numel() == found.numel() else out.resize_(found.shape)).copy_(found.reshape(out.shape))
 
 
 @_overridable

@@ -122,6 +122,7 @@ cdef class Op:
     cdef int first_apart            # ... from this one on; of an in-place form the input itself is none
     cdef bint exact                 # out= is of the dtype of the result
     cdef bint exact_inplace         # ... and the tensor of an in-place form
+    cdef bint fills                 # a target of as many elements as the row that is made keeps its shape
     cdef bint one_tensor            # of the first two arguments, which also take numbers, one is a tensor
     cdef int nrules
     cdef Rule[MAX_RULES] rules

@@ -148,6 +148,7 @@ cdef class Op:
         self.apart = "apart" in words or "others_apart" in words or (self.pair != NULL and self.pair.flags & TGX_APART)
         self.first_apart = "others_apart" in words
         self.exact_inplace = "exact_inplace" in words
+        self.fills = "fills" in words
         self.exact = "exact" in words or self.exact_inplace
         self.is_factory = not any_device and any([self.args[i].kind == A_DEVICE for i in range(self.nargs)])
         self.traits = BROUGHT if self.is_factory or any([self.args[i].kind == A_DTYPE for i in range(self.nargs)]) else 0

@@ -150,7 +150,7 @@ cdef object call_out(Op op, PyObject **args, object out):
     if op.nreturns == 1 and not op.makes_list:
         if op.apart:
             check_inputs(op, args, <Tensor?>out, -1, False)
-        return forward_into(op, args, <Tensor?>out, False)
+        return (_fill if op.fills and (<Tensor?>out).rank != 1 else forward_into)(op, args, <Tensor?>out, False)
     given = tuple(out)          # a list may be changed meanwhile
     if len(given) != op.nreturns and not op.makes_list:
         raise TypeError(f"{op.title}(): argument 'out' must be a tuple of {op.nreturns} tensors, not of {len(given)}")
@@ -163,6 +163,13 @@ cdef object call_out(Op op, PyObject **args, object out):
     if op.makes_list:
         return None
     return given if op.returns_out is None else op.returns_out(given)
+
+
+cdef object _fill(Op op, PyObject **args, Tensor out, bint inplace):
+    row = forward_into(op, args, <Tensor?>out.new_empty((out.count,)), False)
+    if row.numel() != out.count:
+        out.resize_(row.shape)
+    return out.copy_(row.reshape(out.shape))
 
 
 cdef bint _wants_grad(object out):
