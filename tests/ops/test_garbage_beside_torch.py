@@ -117,6 +117,17 @@ def test_the_norms_of_a_singular_matrix_have_an_infinite_condition():
     assert all(tg.linalg.cond(x, p).item() == INF for p in ("nuc", "fro", 1, -1, INF, -INF))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_gradient_of_a_complex_power_of_negative_numbers(dtype):
+    base, exponent = np.array([-1.5, -0.7, 2.0], dtype), np.array([0.3 + 0.2j, -0.4 + 1j, 1j], "c16")
+    e = tg.tensor(exponent).to(tg.complex64 if dtype == "float32" else tg.complex128).requires_grad_()
+    b = tg.tensor(base, requires_grad=True)
+    tg.pow(b, e).sum().real.backward()
+    wide = base.astype("c16")
+    np.testing.assert_allclose(e.grad.numpy(), np.conj(wide**exponent * np.log(wide)), rtol=1e-4)
+    np.testing.assert_allclose(b.grad.numpy(), np.real(exponent * wide ** (exponent - 1)), rtol=1e-4)
+
+
 # ---- factors and operands of another kind
 
 

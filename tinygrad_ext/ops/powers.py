@@ -47,7 +47,9 @@ def _at_least_zero(exponent):
 
 
 def _exponent_grad(grad, self, exponent, result):
-    """At a base of zero the limit for positive exponents, not 0 * log 0."""
+    """At a base of zero the limit for positive exponents, not 0 * log 0. A negative base has a complex logarithm."""
+    if result.is_complex() and not self.is_complex():
+        self = self.to(result.dtype)
     return grad * fused.where((self == 0) & _at_least_zero(exponent), 0, result * self.log())
 
 
