@@ -259,6 +259,15 @@ def test_dlpack_says_that_memory_is_read_only_in_both_directions():
         t.__dlpack__()
 
 
+@pytest.mark.parametrize(
+    "name", ["bool", "uint8", "int8", "int16", "int32", "int64", "uint64", "float32", "complex128"]
+)
+def test_arrays_have_the_types_that_numpy_calls_so(name):
+    array = tg.ones(2, dtype=getattr(tg, name)).numpy()
+    assert array.dtype.type is np.dtype(name).type and type(array[0]) is np.dtype(name).type
+    assert np.asarray(memoryview(tg.ones(2, dtype=getattr(tg, name)))).dtype.type is np.dtype(name).type
+
+
 def test_asarray_takes_a_dlpack_capsule():
     x = tg.arange(6.0).reshape(2, 3)
     shared = tg.asarray(x.__dlpack__())

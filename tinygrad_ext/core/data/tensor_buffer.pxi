@@ -1,6 +1,7 @@
 # The buffer protocol of a tensor. Part of tensor.pyx.
 
-cdef list _FORMATS = [row.typecode.encode() for row in DTYPES]
+# int64 is C's long where that has 64 bits: NumPy tells a long long apart from it, and its int64 is the long
+cdef list _FORMATS = [b"l" if row.typecode == "q" and sizeof(long) == 8 else row.typecode.encode() for row in DTYPES]
 
 
 cdef int _export(Tensor t, Py_buffer *view, int flags) except -1:
