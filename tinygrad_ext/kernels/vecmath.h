@@ -48,6 +48,7 @@
 #include "vecmath_f64.h"
 #include "vecmath_special.h"
 #include "vecmath_f32.h"
+#include "vecmath_f32_loops.h"
 #include "vecmath_f32_circular.h"
 #include "vecmath_f32_special.h"
 

@@ -45,6 +45,7 @@ INCLUDES = "".join(f"#include <{h}.h>\n" for h in ("complex", "float", "math", "
 OSCILLATING = ("bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "spherical_j0", "spherical_j0_slope")
 NEAR = dict.fromkeys(("sin", "cos", "tan", *OSCILLATING), "trig")
 NEAR |= dict.fromkeys(("fmod", "floor_div", "floor_mod"), "division")
+LOOPS = ("exp", "sigmoid", "tanh")  # functions of float32 with loops in vecmath_f32_loops.h
 COMPUTE = {row.tag: row.computed for row in table.DTYPES}
 INFINITE = {"f16": "0x7c00", "bf16": "0x7f80"}  # the bits of infinity, by that name in expressions over bits
 LIBM = {"sqrt", "fabs", "floor", "ceil", "trunc", "rint", "copysign", "fmax", "fmin"}
@@ -177,6 +178,8 @@ def block_loop(name, out, ins, compute, declared, expression):
         given = ", ".join(f"GET_{ins[names.index(v)]}({v}p[i])" if v in names else v for v in near[3].split(", "))
         text += f"        VM_NEAR_LOOP(m, vm_{NEAR[near[1]]}_far_{near[2]}({given}), "
         text += f"{{ {load} o[i] = PUT_{out}({usual}); }}, {{ {load} o[i] = PUT_{out}({expression}); }})\n"
+    elif out == ins[0] == "f32" and (whole := re.fullmatch(rf"vm_({'|'.join(LOOPS)})_f32\(x\)", expression)):
+        text += f"        vm_{whole[1]}_loop_f32(m, xp, o);\n"
     else:
         simd = "" if can_fail(expression) else "SIMD "
         text += f"        {simd}for (ptrdiff_t i = 0; i < m; i++) {{ {load} o[i] = PUT_{out}({expression}); }}\n"
