@@ -148,6 +148,19 @@ def test_sequences_are_padded_on_either_side_and_come_back():
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_steps_that_no_sequence_reaches_change_nothing(kind):
+    layer, data = getattr(nn, kind)(3, 4, bidirectional=True), tg.randn(3, 3)
+    (wanted, *_), last = layer(rnn.PackedSequence(data, tg.tensor([2, 1])))
+    (given, sizes, *_), end = layer(rnn.PackedSequence(data, tg.tensor([2, 1, 0, 0])))
+    assert tg.equal(given, wanted) and sizes.tolist() == [2, 1, 0, 0]
+    for a, b in zip(end if kind == "LSTM" else [end], last if kind == "LSTM" else [last]):
+        assert tg.equal(a, b)
+    for wrong in ([0], [2, 0, 1], [2, 2, -1]):
+        with pytest.raises(RuntimeError, match="batch_sizes"):
+            layer(rnn.PackedSequence(data, tg.tensor(wrong)))
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_dropout_between_layers_is_for_training_only(kind):
     layer = getattr(nn, kind)(3, 4, num_layers=2, dropout=0.5)
     x = tg.randn(4, 2, 3)

@@ -219,3 +219,12 @@ def test_compressed_places_are_not_coalesced(layout):
 def test_a_copy_asks_for_a_gradient_as_its_original(layout):
     assert copy.deepcopy(make(layout).requires_grad_()).requires_grad
     assert not copy.deepcopy(make(layout)).requires_grad
+
+
+def test_script_reduces_products_by_a_word():
+    def products(a, b):
+        return tg.sparse.mm(a, b, "mean"), tg.sparse.mm(a, b, reduce="amax"), tg.sparse.mm(a, b)
+
+    c = make("csr")
+    x = tg.randn(c.shape[1], 2, dtype=tg.float64)
+    assert all(p.equal(q) for p, q in zip(tg.jit.script(products)(c, x), products(c, x)))

@@ -7,19 +7,20 @@ from tinygrad_ext.ops.samples import Sample, zeros
 
 
 def _sizes(kind, data, batch_sizes):
-    """How many sequences go on at each step, as a list."""
+    """How many sequences go on at each step, as a list; steps at the end that none reaches are left out."""
     if batch_sizes.dtype != tg.int64 or batch_sizes.dim() != 1:
         raise RuntimeError(
             f"{kind}(): batch_sizes must be one-dimensional and of int64, but it has {batch_sizes.dim()} dimensions "
             f"and dtype {batch_sizes.dtype}"
         )
     sizes = batch_sizes.tolist()
-    if sum(sizes) != data.shape[0] or sorted(sizes, reverse=True) != sizes or not sizes or sizes[-1] < 1:
+    falls = sorted(sizes, reverse=True) == sizes and sizes and sizes[0] > 0 and sizes[-1] >= 0
+    if sum(sizes) != data.shape[0] or not falls:
         raise RuntimeError(
-            f"{kind}(): batch_sizes {sizes} do not go with data of {data.shape[0]} rows: they are positive, do not "
-            "rise, and sum to it"
+            f"{kind}(): batch_sizes {sizes} do not go with data of {data.shape[0]} rows: the first is positive, they "
+            "do not rise, none is negative, and they sum to it"
         )
-    return sizes
+    return sizes[: len(sizes) - sizes.count(0)]
 
 
 def _packed(kind):

@@ -337,3 +337,12 @@ def test_a_tuple_is_repeated_as_often_as_a_number_says():
         return (1, "a") * dim
 
     assert jit.script(mixed)(2) == mixed(2)
+
+
+def test_texts_lists_and_tuples_are_repeated_by_truths():
+    def repeated(yes: bool, text: str, numbers: list[int]):
+        return (1, 2) * True, (1, 2) * yes, yes * (3, 4), text * yes, yes * numbers, numbers * False, True * text
+
+    scripted = jit.script(repeated)
+    for yes in (True, False):
+        assert scripted(yes, "ab", [5, 6]) == repeated(yes, "ab", [5, 6])

@@ -234,3 +234,30 @@ def test_annotate_tells_the_type_of_every_target_and_nothing_is_called_to_look_f
     module = Annotated()
     count = len(CALLED)
     assert jit.script(module)(3) >= 2 and len(CALLED) == count
+
+
+class ToldNumber(nn.Module):
+    number: int
+    part: float
+
+    def __init__(self, number, part=1, as_buffer=False):
+        super().__init__()
+        if as_buffer:
+            self.register_buffer("number", number)
+        else:
+            self.number = number
+        self.part = part
+
+    def forward(self, x):
+        return x * self.number + self.part
+
+
+@pytest.mark.parametrize("as_buffer", [False, True])
+@pytest.mark.parametrize("number", [tg.ones(2), None])
+def test_an_attribute_holds_what_the_class_says(number, as_buffer):
+    with pytest.raises(RuntimeError, match=f"Could not cast attribute 'number' to type int.*{type(number).__name__}"):
+        jit.script(ToldNumber(number, as_buffer=as_buffer))
+
+
+def test_an_attribute_told_as_a_float_may_be_whole():
+    assert jit.script(ToldNumber(2))(tg.ones(2)).tolist() == [3, 3]

@@ -8,8 +8,8 @@ import typing
 from tinygrad_ext import nn
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.graph.ir import Value
-from tinygrad_ext.graph.primitives.objects import word_of
-from tinygrad_ext.graph.types import ANY, INT, NONE, STR, TENSOR, Type
+from tinygrad_ext.graph.primitives.objects import fits, word_of
+from tinygrad_ext.graph.types import ANY, FLOAT, INT, NONE, STR, TENSOR, Type
 
 from .classes import learn_attributes, misfit
 from .environment import ABSENT
@@ -85,7 +85,7 @@ class ModuleValue(Static):
             return ModuleTable(self)
         for word, table in (("parameter", module._parameters), ("buffer", module._buffers)):
             if name in table and word == "buffer" and (type := self._declared(c, name)[0]) not in (None, TENSOR):
-                return _as_shown(c, c.field(module, name, self.path + name, "attribute", type))
+                return self._of_type(c, name, table[name], type)
             if name in table:
                 return None if table[name] is None else c.field(module, name, self.path + name, word, TENSOR)
         if name in module.__dict__ and name not in module.__dict__.get("_tgx_defined", ()):
@@ -111,8 +111,16 @@ class ModuleValue(Static):
             c.fault(told, "Make it an nn.ModuleList.")
         if type is None or (isinstance(value, tuple) and name not in self._set_names()):
             return c.python(value, f"self.{name}")
+        return self._of_type(c, name, value, type)
+
+    def _of_type(self, c, name, value, type):
+        """The state that an attribute of a type is; faults where it holds something else now."""
         learn_attributes(c, type)
         why = misfit(value, type)
+        plain = value is None or isinstance(value, (Tensor, bool, int, float, str))
+        if plain and not fits(value, type) and not (type is FLOAT and isinstance(value, int)):
+            came = f"{value!r:.100} of type {value.__class__.__name__}"
+            why = f"Could not cast attribute '{name}' to type {type}: the module's is {came}"
         if why:
             c.fault(f"self.{name}: {why}")
         return _as_shown(c, c.field(self.module, name, self.path + name, "attribute", type))

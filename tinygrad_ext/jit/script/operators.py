@@ -135,6 +135,9 @@ def _of_containers(c, op, a, b, x, y):
                 c.fault(f"lists to add have items of one type, not {x} and {y}")
             return c.emit("prim::concat", (c.value(a, wanted), c.value(b, wanted)), wanted)
     if isinstance(op, ast.Mult):
+        if BOOL in (x, y):
+            a, b = _counted(c, a, b), _counted(c, b, a)
+            x, y = type_of(a), type_of(b)
         if y is INT and (x is STR or (x is not None and x.word == "List")):
             return c.emit("prim::repeat", (c.value(a), b), x)
         if x is INT and (y is STR or (y is not None and y.word == "List")):
@@ -152,6 +155,14 @@ def _of_containers(c, op, a, b, x, y):
         items = b.values if isinstance(b, TupleValue) else [b]
         return c.emit("prim::percent", (a, *[c.value(i) for i in items]), STR)
     return None
+
+
+def _counted(c, operand, other):
+    """A bool beside a text, list or tuple as how many times that is meant."""
+    word = getattr(type_of(other), "word", None)
+    if type_of(operand) is not BOOL or not (c.is_tuple(other) or word in ("str", "List")):
+        return operand
+    return int(operand) if is_constant(operand) else c.emit("prim::int", (operand,), INT)
 
 
 def _listed(c, operand):

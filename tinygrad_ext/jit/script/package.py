@@ -73,7 +73,7 @@ def _sparse_addmm(mat, mat1, mat2, beta, alpha):
 
 
 _of_sparse(sparse.sum, sparse.sum, input=None, dim=None, dtype=None)
-_of_sparse(sparse.mm, sparse.mm, mat1=None, mat2=None)
+_of_sparse(sparse.mm, sparse.mm, mat1=None, mat2=None, reduce=None)
 _of_sparse(sparse.addmm, _sparse_addmm, mat=None, mat1=None, mat2=None, beta=1, alpha=1)
 
 
