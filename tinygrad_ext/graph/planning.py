@@ -34,6 +34,7 @@ _OF_ELEMENTS = {"prim::bool", "prim::int", "prim::float"}
 _NUMBERS = (int, float)
 _ROWS = (list, tuple)
 _OF_PYTHON = 1 << 9  # the flag of a class that Python code has made
+_UNKNOWING = _TEXTS | {"prim::undefined", "prim::raise"}  # what gives something that is not known before a run
 _ZEROS = {"int": 0, "float": 0.0, "bool": False, "complex": 0j}
 
 
@@ -54,6 +55,7 @@ class Planner:
 
     Attributes:
         node: that is lowered.
+        all_known: nothing in the row is undefined, or a text that the run makes.
         fixed: numbers of inputs that turned out to be needed by value. What follows is lowered only to find more.
     """
 
@@ -67,6 +69,7 @@ class Planner:
         self.roots = {}  # slot of a Number -> inputs it follows from; None: elements
         given = [(self.taken(i, value), value) for i, value in enumerate(values)]
         self.frame = {id(v): made for v, (made, _) in zip(self.row.inputs, given)}
+        self.all_known = not _unknown(values) and not any([n.blocks or n.op in _UNKNOWING for n in self.row.nodes])
         for i, node in enumerate(self.row.nodes):
             self.lowering.node, self.node = i, node
             self.lower(node)
@@ -150,7 +153,7 @@ class Planner:
             made = _FLOW[node.op](self, node, args)
         elif node.op == "prim::undefined":
             made = (UNDEFINED,)
-        elif _unknown(args) and node.op != "prim::cast":
+        elif not self.all_known and _unknown(args) and node.op != "prim::cast":
             made = self.of_unknown(node)
         else:
             made = self.primitive(node, args) if node.op.startswith("prim::") else self.op(node, args)
@@ -253,6 +256,8 @@ class Planner:
 
     def known(self, made):
         """A result; Numbers in it follow from no input, but from an element."""
+        if type(made) is Tensor:
+            return made
         for number in numbers_in(made):
             self.roots.setdefault(number.slot, None)
         return made
