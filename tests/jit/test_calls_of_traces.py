@@ -102,3 +102,69 @@ def test_a_program_that_keeps_what_it_computed_is_refused():
 
     with pytest.raises(jit.TracingCheckError, match="Graphs differed across invocations!"):
         jit.trace(remembering, tg.ones(3))
+
+
+def growing(*xs):
+    total = xs[0] + 1
+    for x in xs:
+        total = x.add_(total)
+    return total
+
+
+CALLS = {
+    "one": lambda f, x, y: f(x, x, x),
+    "two around": lambda f, x, y: f(x, y, x),
+    "last two": lambda f, x, y: f(y, x, x),
+    "unpacked": lambda f, x, y: f(*(x, x), y),
+    "returned": lambda f, x, y: f(*(x, x), y),
+}
+TWICE = jit.trace(lambda x: (x, x), (tg.ones(2),))
+TRACED = jit.trace(growing, tuple(tg.ones(2) for _ in range(3)))
+
+
+@jit.script
+def one(x, y):
+    return TRACED(x, x, x)
+
+
+@jit.script
+def two_around(x, y):
+    z = x
+    return TRACED(x, y, z)
+
+
+@jit.script
+def last_two(x, y):
+    return TRACED(y, x, x)
+
+
+@jit.script
+def unpacked(x, y):
+    pair = (x, x)
+    return TRACED(*pair, y)
+
+
+@jit.script
+def returned(x, y):
+    return TRACED(*TWICE(x), y)
+
+
+SCRIPTED = dict(zip(CALLS, (one, two_around, last_two, unpacked, returned)))
+
+
+@pytest.mark.parametrize("name, scripted", SCRIPTED.items(), ids=SCRIPTED)
+def test_script_passes_one_tensor_in_several_places_to_a_trace_that_writes(name, scripted, tmp_path):
+    jit.save(scripted, tmp_path / "called.pt")
+    for run in (scripted, jit.load(tmp_path / "called.pt")):
+        given, wanted = [[tg.tensor([1.0, 2.0, 3.0]), tg.tensor([4.0, 5.0, 6.0])] for _ in range(2)]
+        assert run(*given).equal(CALLS[name](growing, *wanted))
+        assert all(a.equal(b) for a, b in zip(given, wanted))
+
+
+def test_script_refuses_parts_of_one_memory_in_a_trace_that_writes():
+    @jit.script
+    def called(x):
+        return TRACED(x, x[:], x + 1)
+
+    with pytest.raises(RuntimeError, match="another one lies in the same memory"):
+        called(tg.ones(2))

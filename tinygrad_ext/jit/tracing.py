@@ -201,6 +201,25 @@ class Runner:
         self.latest = captured
         return captured
 
+    def capture_shared(self, places):
+        """A graph for calls that pass one tensor in several places: places[i] is the first of what argument i is.
+
+        It takes each argument once. Captured with zeros of the last graph's sizes; raises what the program then raises.
+        """
+        firsts = sorted(set(places))
+        values = [self.latest.graph.inputs[i] for i in firsts]
+        hints = [v.hint for v in values]
+        examples = [h.new_zeros(h.shape, device="cpu") if isinstance(h, Tensor) else h for h in hints]
+
+        def program(*given):
+            return self.function(*[given[firsts.index(place)] for place in places])
+
+        named = list(zip([v.name for v in values], examples))
+        captured = capture_program(self.name, program, named, (), self.surroundings)
+        captured.forget_examples()
+        self.surroundings.leave_out_changed()
+        return captured
+
     def written_down(self, args, keywords, check=True):
         names = [*_names(self.signature, args[: len(args) - len(keywords)]), *keywords]
         return capture_program(self.name, self.function, list(zip(names, args)), keywords, self.surroundings, check)

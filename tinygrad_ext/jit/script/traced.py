@@ -3,7 +3,7 @@
 The graph is that of their last capture: what guards in it say is asked when the program runs.
 """
 
-from tinygrad_ext.graph.ir import Block, replaced
+from tinygrad_ext.graph.ir import Block, Value, replaced
 from tinygrad_ext.graph.types import TENSOR
 
 from ..captured import ArgumentHolder, Holder
@@ -25,13 +25,16 @@ class TracedValue(Static):
         if kwargs:
             c.fault("a traced function takes its arguments by position in script")
         captured = self.python._runner.latest
+        count = len(captured.graph.inputs)
+        if len(args) != count:
+            c.fault(f"Expected at most {count} arguments but found {len(args)} for the traced function")
+        args = [c.value(a, v.type, "an argument") for v, a in zip(captured.graph.inputs, args)]
+        captured, args = self._shared(captured, args)
         graph = captured.graph
-        if len(args) != len(graph.inputs):
-            c.fault(f"Expected at most {len(graph.inputs)} arguments but found {len(args)} for the traced function")
-        mapping = {v: c.value(a, v.type, "an argument") for v, a in zip(graph.inputs, args)}
+        mapping = dict(zip(graph.inputs, args))
         for state, holder in zip(graph.state, captured.holders):
             if type(holder) is ArgumentHolder and len(holder.owner) == 1:
-                mapping[state.value] = c.value(args[holder.owner[0]], TENSOR)
+                mapping[state.value] = args[holder.owner[0]]
                 continue
             if type(holder) is not Holder or state.value.type is not TENSOR:
                 c.fault(f'the traced function changes "{state.name}", which script cannot: call it outside')
@@ -47,6 +50,15 @@ class TracedValue(Static):
                 old = c.op("aten::detach", (mapping[state.value],))
                 c.op("aten::copy_", (old, replaced(state.new, mapping), False))
         return _operand(replaced(graph.outputs[0], mapping))
+
+    def _shared(self, captured, args):
+        """(graph, arguments) of a call; where one that is written to stands in several places, those that know it."""
+        runner, names = self.python._runner, [id(a) if isinstance(a, Value) else i for i, a in enumerate(args)]
+        written = [h.owner[0] for h in captured.holders if type(h) is ArgumentHolder]
+        if not runner.in_place or all(names.count(names[i]) == 1 for i in written):
+            return captured, args
+        places = list(map(names.index, names))
+        return runner.capture_shared(places), [args[i] for i in sorted(set(places))]
 
 
 class StoredMethod(Static):
@@ -92,6 +104,8 @@ def _none_left(c, name, names, args, kwargs):
 
 
 def _operand(given):
+    if isinstance(given, Value) and given.node is not None and given.node.op == "prim::tuple":
+        given = tuple(given.node.args)  # its items are known: one tensor in two places of it is one
     return TupleValue(map(_operand, given)) if type(given) is tuple else given
 
 
