@@ -178,3 +178,18 @@ graph f(%held: Any) {
     for n in (2.0, 3.0, 0.5):
         held.number, held.tensor = n, tg.full((2,), n + 1)
         assert graph.executor(held)[0].tolist() == [n * (n + 1)] * 2
+
+
+@pytest.mark.parametrize("dtype", [tg.float32, tg.int32, tg.float64, tg.int8])
+@pytest.mark.parametrize("rows, columns", [(1, 1), (4, 4), (8, 8), (3, 21), (64, 1), (1, 64), (5, 13)])
+def test_small_matrices_are_brought_together_from_any_strides(rows, columns, dtype):
+    outer = Graph.parse(
+        "graph outer(%a: Tensor, %b: Tensor, %m: Tensor) {\n"
+        "  %1: Tensor = aten::mul.Tensor(%a, %b)\n"
+        "  %2: Tensor = aten::add.Tensor(%1, %m, 1)\n"
+        "  %3: Tensor = aten::sub.Tensor(%2, %a, 1)\n"
+        "  return %3\n}"
+    ).check()
+    a, b, m = [tg.randint(-9, 9, size).to(dtype) for size in ((rows, 1), (1, columns), (columns, rows))]
+    for t in (m.t(), m.t().flip(0), tg.stack([m, m], 2)[:, :, 1].t()):
+        assert same_bits(outer.execute([a, b, t])[0], [a * b + t - a])

@@ -23,8 +23,20 @@ static void bring_row(char *to, const char *from, ptrdiff_t stride, int size, in
 #undef ROW
 }
 
+/* A matrix of a few elements, as both operands of an outer product are: counting along costs more than its rows. */
+static void bring_matrix(uint32_t *to, const tgx_operand *o) {
+    for (int64_t i = 0; i < o->sizes[0]; i++) {
+        const char *from = o->data + i * o->strides[0];
+        for (int64_t j = 0; j < o->sizes[1]; j++, from += o->strides[1]) *to++ = *(const uint32_t *)from;
+    }
+}
+
 /* Elements [lo, lo + n) of an operand, in the order of the group, next to each other. */
 static void bring(char *to, const tgx_operand *o, int64_t lo, int64_t n) {
+    if (o->rank == 2 && o->size == 4 && n <= 64 && n == o->sizes[0] * o->sizes[1]) {
+        bring_matrix((uint32_t *)to, o);
+        return;
+    }
     int64_t index[TGX_MAX_DIMS];
     int last = o->rank - 1;
     const char *from = o->data;
