@@ -46,3 +46,11 @@ def test_losses_calls_and_state_equal_pytorchs(function, search, options):
     for name in ("func_evals", "n_iter"):
         assert mine["state"][0][name] == other["state"][0][name]
     assert len(mine["state"][0]["old_dirs"]) == len(other["state"][0]["old_dirs"])
+
+
+@pytest.mark.parametrize("tolerance", [float("inf"), -float("inf")])
+def test_no_gradient_at_all_is_a_step_of_nothing(tolerance):
+    x = tg.randn(3, requires_grad=True)
+    before = x.tolist()
+    optim.LBFGS([x], 0.01, tolerance_grad=tolerance).step(lambda: tg.tensor([10.0]))
+    assert x.tolist() == before

@@ -119,7 +119,9 @@ class LBFGS(Optimizer):
             history.go_on(grad, step_size, first=state["n_iter"] == 1)
             direction = history.direction
             history.previous_grad, previous_loss = grad.clone(), loss
-            step_size = min(1.0, 1.0 / float(grad.abs().sum())) * lr if state["n_iter"] == 1 else lr
+            step_size = lr
+            if state["n_iter"] == 1 and (total := float(grad.abs().sum())):
+                step_size = min(1.0, 1.0 / total) * lr
             slope = float(grad.dot(direction))
             if slope > -tolerance:
                 break
