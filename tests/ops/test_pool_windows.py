@@ -87,3 +87,15 @@ def test_the_largest_alone_are_those_with_places(case):
         except RuntimeError:
             continue
         np.testing.assert_array_equal(getattr(tg, name)(x, *options).numpy(), want.numpy())
+
+
+@pytest.mark.parametrize(
+    "dtype", ["float16", "bfloat16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8"]
+)
+@pytest.mark.parametrize("options", [(2, 1, 1, 2), (2, 10**9, 1, 10**9, True), (2, 3, 1, 4, True)])
+def test_a_window_of_padding_alone_gives_the_least_number(dtype, options):
+    x = tg.ones(1, 1, 1, dtype=getattr(tg, dtype))
+    got = tg.max_pool1d(x, *options)
+    want = tg.nn.functional.max_pool1d_with_indices(x, *options)[0]
+    least = -float("inf") if x.is_floating_point() else tg.iinfo(x.dtype).min
+    assert got.tolist() == want.tolist() and least in got.flatten().tolist()

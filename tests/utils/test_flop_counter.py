@@ -74,6 +74,13 @@ def test_attention_counts_its_two_products_whether_it_keeps_the_scores_or_not():
         assert counter.get_total_flops() == 2 * 2 * 2 * 4 * 8 * 9 * 16
 
 
+def test_attention_over_long_sequences_counts_its_backward_pass():
+    query = tg.randn(1, 2, 300, 16, requires_grad=True)
+    with FlopCounterMode(display=False) as counter:
+        F.scaled_dot_product_attention(query, query, query).sum().backward()
+    assert counter.get_total_flops() == 7 * 2 * 2 * 300 * 300 * 16
+
+
 def test_modules_have_what_they_and_their_parts_computed_backward_included(capsys):
     class Net(tg.nn.Module):
         def __init__(self):

@@ -113,7 +113,7 @@ static int give(tgx_call *c, int k, const int64_t *batch, int rank, int64_t rows
 }
 
 static int need_room(tgx_call *c, const job_t *j, double items) {
-    if ((double)j->keys * (double)(2 * j->depth + j->width + 2 * j->step) > 1e14)
+    if (((double)j->keys + 1) * (2 * (double)j->depth + (double)j->width + 2 * (double)j->step) > 1e14)
         return c->meta ? 0 : tgx_fail(c, TGX_MEMORY_ERROR, "scaled_dot_product_attention: cannot allocate room for %lld keys",
                                       (long long)j->keys);
     c->notes[0] = c->services->num_threads();

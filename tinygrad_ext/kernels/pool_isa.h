@@ -120,11 +120,12 @@ static void ISA(max_f32)(const tgx_pool *p, ptrdiff_t planes, const void *src, v
 #define TWO(best, value) (best)
 #define ONE_TAP(S, name) _Pragma("omp simd") for (ptrdiff_t j = 0; j < n; j++) out[j] = larger_##name(out[j], row[(S) * j]);
 
-#define ROW_MAX(TYPE, name) \
+#define ROW_MAX(TYPE, name, LEAST) \
     LARGER(TYPE, name) \
     static TYPE window_##name(const TYPE *row, const tgx_pool_row *p, ptrdiff_t j) { \
         ptrdiff_t at = j * p->stride - p->pad, end = at + p->taps * p->far; \
         if (at < 0) at += (p->far - 1 - at) / p->far * p->far; \
+        if (at >= p->width) return LEAST; /* all taps are in the padding */ \
         TYPE best = row[at]; \
         for (at += p->far; at < end && at < p->width; at += p->far) best = larger_##name(best, row[at]); \
         return best; \
@@ -164,13 +165,13 @@ static void ISA(max_f32)(const tgx_pool *p, ptrdiff_t planes, const void *src, v
             for (ptrdiff_t j = end; j < p->cols; j++) out[j] = window_##name(row, p, j); \
         } \
     }
-ROW_MAX(uint8_t, u8)
-ROW_MAX(int8_t, i8)
-ROW_MAX(int16_t, i16)
-ROW_MAX(int32_t, i32)
-ROW_MAX(int64_t, i64)
-ROW_MAX(float, f32)
-ROW_MAX(double, f64)
+ROW_MAX(uint8_t, u8, 0)
+ROW_MAX(int8_t, i8, INT8_MIN)
+ROW_MAX(int16_t, i16, INT16_MIN)
+ROW_MAX(int32_t, i32, INT32_MIN)
+ROW_MAX(int64_t, i64, INT64_MIN)
+ROW_MAX(float, f32, -__builtin_inff())
+ROW_MAX(double, f64, -__builtin_inf())
 
 const tgx_pool_table ISA(tgx_pools) = {{
     [TGX_U8] = max_u8, [TGX_I8] = max_i8, [TGX_I16] = max_i16, [TGX_I32] = max_i32, [TGX_I64] = max_i64,

@@ -54,6 +54,12 @@ def _attention(shapes, _):
     return 2 * prod(query[:-1]) * key[-2] * (query[-1] + value[-1])
 
 
+def _attention_backward(shapes, _):
+    """The scores again, and two products for each of those forward."""
+    query, key, value = shapes[:3]
+    return 2 * prod(query[:-1]) * key[-2] * (3 * query[-1] + 2 * value[-1])
+
+
 def _recurrent(weight):
     """Of all steps, from what the inputs gave and the weights of the state, an argument of that number."""
     return lambda shapes, _: 2 * prod(shapes[0]) * shapes[weight][1]
@@ -91,6 +97,7 @@ _RULES = {
     "aten::_conv_window": _by_window,
     "aten::_conv_weight_grad": _by_weight,
     "aten::scaled_dot_product_attention": _attention,
+    "aten::_attention_step_backward": _attention_backward,
     "aten::_lstm_steps": _recurrent(3),
     "aten::_gru_steps": _recurrent(2),
     "aten::_elman_steps": _recurrent(2),

@@ -14,6 +14,8 @@ WARN_FOR_UNFUSED_KERNELS = False
 class SDPBackend(enum.IntEnum):
     """The kernels of PyTorch's ``scaled_dot_product_attention``. Here there is one for all."""
 
+    __str__ = enum.Enum.__str__
+
     ERROR = -1
     MATH = 0
     FLASH_ATTENTION = 1

@@ -45,6 +45,8 @@ class CausalBias(tg.Tensor):
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
         attention = functions["nn.functional.scaled_dot_product_attention"]
+        if getattr(func, "__name__", "") == "__get__":  # an attribute
+            return super().__torch_function__(func, types, args, kwargs or {})
         if func is not attention:
             raise NotImplementedError(
                 f"CausalBias: {getattr(func, '__name__', func)} takes no rule for a mask, as "
@@ -53,7 +55,7 @@ class CausalBias(tg.Tensor):
         return _attention(attention, *args, **(kwargs or {}))
 
     def __repr__(self):
-        return f"CausalBias({self.variant.name}, seq_len_q={self.seq_len_q}, seq_len_kv={self.seq_len_kv})"
+        return repr(self._materialize())
 
 
 def _attention(attention, query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, **rest):
@@ -62,15 +64,15 @@ def _attention(attention, query, key, value, attn_mask=None, dropout_p=0.0, is_c
     if is_causal:
         raise ValueError("scaled_dot_product_attention: attn_mask is a CausalBias already: leave is_causal out")
     if attn_mask.variant is CausalVariant.UPPER_LEFT or attn_mask.seq_len_q == attn_mask.seq_len_kv:
-        sizes = query.shape[-2], key.shape[-2]
-        if sizes == (attn_mask.seq_len_q, attn_mask.seq_len_kv):
-            return attention(query, key, value, None, dropout_p, True, **rest)
+        return attention(query, key, value, None, dropout_p, True, **rest)
     return attention(query, key, value, attn_mask._materialize(query.device), dropout_p, False, **rest)
 
 
 def _two(name, size):
-    if len(size) != 2 or not all(isinstance(n, int) for n in size):
-        raise RuntimeError(f"{name}: takes seq_len_q and seq_len_kv, two integers, got {size}")
+    if len(size) != 2:
+        raise AssertionError(f"{name}: takes seq_len_q and seq_len_kv, got {size}")
+    if not all(isinstance(n, int) for n in size):
+        raise TypeError(f"{name}: seq_len_q and seq_len_kv must be integers, got {size}")
     return size
 
 

@@ -56,10 +56,16 @@ class BlockMask:
         seq_lengths: (queries, keys). BLOCK_SIZE: (queries, keys) of a block.
     """
 
-    def __init__(self, tensors, block_size, mask_mod, seq_lengths):
-        for name, t in zip(_TENSORS, tensors):
-            setattr(self, name, t)
-        self.BLOCK_SIZE, self.mask_mod, self.seq_lengths = pair(block_size), mask_mod, tuple(seq_lengths)
+    def __init__(
+        self, seq_lengths, kv_num_blocks, kv_indices, full_kv_num_blocks=None, full_kv_indices=None, q_num_blocks=None,
+        q_indices=None, full_q_num_blocks=None, full_q_indices=None, BLOCK_SIZE=128, mask_mod=None,
+    ):  # fmt: skip
+        self.kv_num_blocks, self.kv_indices = kv_num_blocks, kv_indices
+        self.full_kv_num_blocks, self.full_kv_indices = full_kv_num_blocks, full_kv_indices
+        self.q_num_blocks, self.q_indices = q_num_blocks, q_indices
+        self.full_q_num_blocks, self.full_q_indices = full_q_num_blocks, full_q_indices
+        self.seq_lengths, self.BLOCK_SIZE = tuple(seq_lengths), pair(BLOCK_SIZE)
+        self.mask_mod = noop_mask if mask_mod is None else mask_mod
 
     @classmethod
     @boundary
@@ -88,8 +94,7 @@ class BlockMask:
         size = pair(BLOCK_SIZE)
         if seq_lengths is None:
             seq_lengths = kv_indices.shape[-2] * size[0], kv_indices.shape[-1] * size[1]
-        mask_mod = noop_mask if mask_mod is None else mask_mod
-        return cls([*given, *turned], size, mask_mod, seq_lengths)
+        return cls(seq_lengths, *given, *turned, size, mask_mod)
 
     def as_tuple(self, flatten=True):
         """(queries, keys, all tensors, queries and keys of a block, mask_mod); sizes in pairs unless it is flat."""
@@ -124,16 +129,20 @@ class BlockMask:
     def to(self, device):
         """The mask with its tensors on a device."""
         moved = [t if t is None else t.to(device) for t in (getattr(self, name) for name in _TENSORS)]
-        return type(self)(moved, self.BLOCK_SIZE, self.mask_mod, self.seq_lengths)
+        return type(self)(self.seq_lengths, *moved, self.BLOCK_SIZE, self.mask_mod)
 
     def __getitem__(self, index):
-        """The mask of some batches, heads and blocks of queries; a number keeps its dimension."""
+        """The blocks of some batches, heads and blocks of queries; a number keeps its dimension.
+
+        Its ``mask_mod`` is to be given anew: the numbers of batch, head and query have become others.
+        """
         index = index if isinstance(index, tuple) else (index,)
         sizes = self.kv_num_blocks.shape
-        kept = tuple([slice(i % n, i % n + 1) if isinstance(i, int) else i for i, n in zip(index, sizes)])
+        index = [i + n if isinstance(i, int) and i < 0 else i for i, n in zip(index, sizes)]
+        kept = tuple([slice(i, i + 1) if isinstance(i, int) else i for i in index])
         given = [t if t is None else t[kept] for t in (getattr(self, name) for name in _TENSORS[:4])]
         return type(self).from_kv_blocks(
-            *given, self.BLOCK_SIZE, self.mask_mod, self.seq_lengths, compute_q_blocks=self.q_indices is not None
+            *given, self.BLOCK_SIZE, _sliced, self.seq_lengths, compute_q_blocks=self.q_indices is not None
         )
 
     def to_string(self, grid_size=(20, 20), limit=4):
@@ -172,6 +181,10 @@ def _picture(part, full, steps):
             line += "██" if all(f for _, f in cells) else "░░" if any(p or f for p, f in cells) else "  "
         rows.append(line)
     return "\n".join(rows)
+
+
+def _sliced(batch, head, token_q, token_kv):
+    raise RuntimeError("Cannot use mask_mod from a sliced BlockMask: set mask_mod to a function for the slice first")
 
 
 def noop_mask(batch, head, token_q, token_kv):
@@ -225,13 +238,18 @@ def _check_called(name, mods):
 def create_mask(mod_fn, B, H, Q_LEN, KV_LEN, device=None):
     """What a function of (batch, head, query, key) says of all, (B, H, Q_LEN, KV_LEN) bool; B and H None for 1.
 
-    A function with a score before these is given zeros, and its results are the mask's.
+    A function with a score before these is given zeros, and hides what it turns into -inf.
+
+    Raises:
+        AssertionError: for a function that takes neither four nor five arguments.
     """
     sizes = (1 if B is None else B), (1 if H is None else H), Q_LEN, KV_LEN
-    with_score = _positional(mod_fn) == 5
+    count = _positional(mod_fn)
+    if count not in (4, 5):
+        raise AssertionError(f"create_mask: mod_fn must take 4 arguments, or 5 with a score, not {count}")
     given = indices(sizes, device)
-    if with_score:
-        return over_scores(mod_fn, True)(tg.zeros(*sizes, device=device), *given)
+    if count == 5:
+        return over_scores(mod_fn, True)(tg.zeros(*sizes, device=device), *given) != -float("inf")
     return over_scores(mod_fn, False)(*given).expand(*sizes)
 
 
@@ -247,8 +265,9 @@ def _positional(function):
 
 @boundary
 def create_block_mask(
-    mask_mod, B, H, Q_LEN, KV_LEN, device=None, BLOCK_SIZE=128, _compile=False, separate_full_blocks=True
-):
+    mask_mod, B, H, Q_LEN, KV_LEN, device=None, BLOCK_SIZE=128, _compile=False, separate_full_blocks=True,
+    compute_dq_write_order=False, dq_kv_order=True,
+):  # fmt: skip
     """The BlockMask of a function of (batch, head, query, key), which are tensors without dimensions.
 
     Args:

@@ -59,8 +59,15 @@ def _check(query, key, value, block_mask, enable_gqa):
             "flex_attention: Expected query, key, and value to have the same dtype, but got query.dtype: "
             f"{query.dtype}, key.dtype: {key.dtype}, and value.dtype: {value.dtype} instead."
         )
-    if query.shape[0] != key.shape[0] and block_mask is not None and block_mask.kv_num_blocks.shape[0] != 1:
-        raise ValueError("flex_attention: keys of another batch size take a block_mask with a batch of 1")
+    if query.shape[3] != key.shape[3]:
+        raise ValueError(
+            f"flex_attention: query and key must have as many features, got {query.shape[3]} and {key.shape[3]}"
+        )
+    if query.shape[0] != key.shape[0] and (block_mask is None or block_mask.kv_num_blocks.shape[0] != query.shape[0]):
+        raise ValueError(
+            f"flex_attention: query and key must have the same batch size, or a block_mask for each of query's, got "
+            f"{query.shape[0]} and {key.shape[0]}"
+        )
     if query.shape[1] != key.shape[1]:
         if not enable_gqa:
             raise ValueError(
@@ -75,7 +82,7 @@ def _check(query, key, value, block_mask, enable_gqa):
     if block_mask is not None and block_mask.seq_lengths != (query.shape[2], key.shape[2]):
         raise ValueError(
             f"flex_attention: block_mask was created for block_mask.shape={block_mask.shape} but got "
-            f"q_len={query.shape[2]} and kv_len={key.shape[2]}. Make it anew for these lengths, or slice it"
+            f"q_len={query.shape[2]} and kv_len={key.shape[2]}. Make it anew for these lengths"
         )
 
 
@@ -115,7 +122,7 @@ def flex_attention(
     scores = ((query @ key.mT).to(precision)) * scale
     places = indices(scores.shape, query.device)
     if score_mod is not None:
-        scores = over_scores(score_mod, True)(scores, *places)
+        scores = over_scores(score_mod, True)(scores, *places).to(precision)
     if block_mask is not None:
         scores = scores.masked_fill(~over_scores(block_mask.mask_mod, False)(*places), -math.inf)
     blind = (scores == -math.inf).all(-1, True)
