@@ -56,14 +56,14 @@ def test_each_kind_of_name_can_be_named(as_torch):
 
 
 def test_ops_that_are_not_here_are_keys_of_tables(as_torch):
-    alias = as_torch.ops.aten.alias
+    lift_fresh = as_torch.ops.aten.lift_fresh
     assert (
-        alias.default is as_torch.ops.aten.alias.default
-        and {alias.default: 1}
-        and alias.default.name() == "aten::alias.default"
+        lift_fresh.default is as_torch.ops.aten.lift_fresh.default
+        and {lift_fresh.default: 1}
+        and lift_fresh.default.name() == "aten::lift_fresh.default"
     )
-    with pytest.raises(NotImplementedError, match=r"torch\.ops\.aten\.alias\.default: "):
-        alias.default(as_torch.ones(1))
+    with pytest.raises(NotImplementedError, match=r"torch\.ops\.aten\.lift_fresh\.default: "):
+        lift_fresh.default(as_torch.ones(1))
 
 
 def test_a_library_may_decorate_with_them_while_it_is_imported(as_torch, tmp_path, monkeypatch):
@@ -93,7 +93,7 @@ def test_floats_of_eight_bits_come_when_they_are_asked_for():
 
 
 def test_nothing_of_it_is_left_without_the_alias():
-    assert not hasattr(tinygrad_ext, "qint32") and not hasattr(tinygrad_ext.ops.aten, "alias")
+    assert not hasattr(tinygrad_ext, "qint32") and not hasattr(tinygrad_ext.ops.aten, "lift_fresh")
     assert not absent_names._filled
 
 

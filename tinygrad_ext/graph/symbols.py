@@ -24,6 +24,7 @@ class Symbol:
 
     __slots__ = ("capture", "hint", "of_data", "value")
 
+    stands_for_a_size = True  # so that a Size takes it as it is
     dtype, ndim = _Plain(), 0  # what the binding of arguments knows a number of another library by
 
     def __init__(self, capture, value, hint, of_data=False):

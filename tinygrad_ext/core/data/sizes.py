@@ -7,7 +7,8 @@ __all__ = ["new_size", "product"]
 
 
 def new_size(cls, sizes=()):
-    """A Size of ints, which a type of its own that is one stays; TypeError for anything else."""
+    """A Size of ints, which a type of its own that is one stays, as does what stands for a size while a program is
+    captured; TypeError for anything else."""
     given = tuple(sizes)
     if not all([type(s) is int for s in given]):
         given = [s if isinstance(s, int) and not isinstance(s, bool) else _whole(s, i) for i, s in enumerate(given)]
@@ -15,6 +16,8 @@ def new_size(cls, sizes=()):
 
 
 def _whole(s, i):
+    if getattr(type(s), "stands_for_a_size", False):
+        return s
     try:
         return operator.index(s)
     except TypeError:
