@@ -1,6 +1,7 @@
 """nn.attention: switches, causal masks as a rule, and attention whose scores and mask are functions."""
 
 import importlib
+import sys
 import warnings
 
 import numpy as np
@@ -87,6 +88,16 @@ def test_blocks_are_those_of_the_mask(name, block):
     assert f"sparsity={mask.sparsity():.2f}%" in str(mask) and "kv_indices" in repr(mask)
 
 
+@pytest.fixture
+def _functorch_as_it_was():
+    """PyTorch's functions import it, and other tests ask whether it is there."""
+    there = "functorch" in sys.modules
+    yield
+    if not there:
+        sys.modules.pop("functorch", None)
+
+
+@pytest.mark.usefixtures("_functorch_as_it_was")
 @pytest.mark.parametrize("name", MODS)
 @pytest.mark.parametrize("heads", [None, 2])
 def test_blocks_agree_with_pytorch_s(name, heads):
