@@ -1,4 +1,4 @@
-"""Ops of PyTorch that are not here, under the alias: `torch.ops.aten.lift_fresh.default` has a name, and fails when called.
+"""Ops of PyTorch that are not here, under the alias: `torch.ops.aten.lift_fresh.default` is named, fails when called.
 
 Libraries register functions of their own for ops by such names, at import.
 """
