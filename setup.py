@@ -177,6 +177,12 @@ class IncrementalBuild(build_ext):
     twice: once for a list of what it would compile, and once more, when the objects are there, to link.
     """
 
+    def finalize_options(self):
+        """What is linked for the tree keeps its names, and lies apart from what is linked for a wheel."""
+        super().finalize_options()
+        if self.inplace:
+            self.build_lib = os.path.join("build", "in_place")
+
     def run(self):
         for extension in self.extensions if not self.inplace else ():
             extension.extra_link_args = [*extension.extra_link_args, *STRIPPED]
