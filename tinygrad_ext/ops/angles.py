@@ -73,6 +73,12 @@ def _angle_grad(grad, self):
     return fused.where(self == 0, 0, grad * turned / fused.where(square == 0, 1, square))
 
 
+def _polar(abs, angle):
+    if not (abs.is_floating_point() and angle.is_floating_point()):
+        return tg.complex(abs, angle)  # which says what it takes
+    return tg.complex(abs * angle.cos(), abs * angle.sin())
+
+
 def _polar_samples(make):
     yield Sample(make(3, 4, low=0, high=3), make(3, 4))
     yield Sample(make(3, 1, low=0, high=3), make(4))
@@ -81,10 +87,17 @@ def _polar_samples(make):
 
 op(
     "aten::polar(Tensor abs, Tensor angle) -> Tensor",
-    compose=lambda abs, angle: tg.complex(abs * angle.cos(), abs * angle.sin()),
+    compose=_polar,
     variants="function out",
     types="float",
     samples=_polar_samples,
+    errors=[
+        (
+            lambda: tg.polar(tg.ones(2).int(), tg.ones(2).int()),
+            RuntimeError,
+            "Expected both inputs to be Half, Float or Double",
+        ),
+    ],
     reference=lambda size, angle: size * (2.718281828459045 ** (1j * angle)),
     doc="Complex numbers from their absolute values and angles in radians.",
 )
