@@ -332,3 +332,17 @@ def text(o):
     if isinstance(o, tg.Tensor):
         return f"{o.shape} {o.dtype} {o.cpu().tolist()}"
     return str([text(item) for item in o]) if isinstance(o, (list, tuple)) else repr(o)
+
+
+def test_what_is_written_to_is_where_the_rest_is():
+    x, places, one = tg.zeros(3), tg.empty(1, dtype=tg.int64, device="meta"), tg.ones(1)
+    for call in (
+        lambda: x.put(places, one),
+        lambda: x.index_add(0, places, one),
+        lambda: x.index_fill(0, places, 1.0),
+        lambda: x.index_copy(0, places, one),
+        lambda: x.scatter(0, places, 1.0),
+        lambda: x.index_put((places,), one),
+    ):
+        with pytest.raises(RuntimeError, match="on the same device"):
+            call()

@@ -167,6 +167,9 @@ cdef object _special_result(Frame *f, Op op, PyObject **args, tgx_output *o):
         t = view(<Tensor>args[o.of], o.sizes, o.strides, o.rank, o.offset)
         return t if t.tid == o.dtype else _shown_as(op, t, o.dtype)
     elif o.origin == TGX_WRITES:
+        if f.meta and is_host((<Tensor>args[o.of]).device_id):      # nothing would be written to the copy
+            raise RuntimeError(f"{op.title}(): Expected all tensors to be on the same device, but the one that is written to is on the "
+                               "cpu and another is not. Give all tensors from one, as with .to('cpu')")
         t = clone(<Tensor>args[o.of]) if o.via < 0 else cast(<Tensor>args[o.of], o.via)
     elif o.origin == TGX_SAME:
         return <object>args[o.of]
