@@ -192,6 +192,20 @@ def noop_mask(batch, head, token_q, token_kv):
     return batch.new_ones((), dtype=tg.bool)
 
 
+def _joined(name, mods, first, join):
+    for mod in mods:
+        if not callable(mod):
+            raise RuntimeError(f"{name}: all inputs should be callable mask_mods, got {mod!r}")
+
+    def mask(b, h, q_idx, kv_idx):
+        found = b.new_full((), first, dtype=tg.bool)
+        for mod in mods:
+            found = join(found, mod(b, h, q_idx, kv_idx))
+        return found
+
+    return mask
+
+
 @boundary
 def or_masks(*mask_mods):
     """The function that says yes where one of several mask functions does.
@@ -199,15 +213,7 @@ def or_masks(*mask_mods):
     Raises:
         RuntimeError: for what cannot be called.
     """
-    _check_called("or_masks", mask_mods)
-
-    def either(b, h, q_idx, kv_idx):
-        found = b.new_zeros((), dtype=tg.bool)
-        for mod in mask_mods:
-            found = found | mod(b, h, q_idx, kv_idx)
-        return found
-
-    return either
+    return _joined("or_masks", mask_mods, False, tg.logical_or)
 
 
 @boundary
@@ -217,21 +223,7 @@ def and_masks(*mask_mods):
     Raises:
         RuntimeError: for what cannot be called.
     """
-    _check_called("and_masks", mask_mods)
-
-    def each(b, h, q_idx, kv_idx):
-        found = b.new_ones((), dtype=tg.bool)
-        for mod in mask_mods:
-            found = found & mod(b, h, q_idx, kv_idx)
-        return found
-
-    return each
-
-
-def _check_called(name, mods):
-    for mod in mods:
-        if not callable(mod):
-            raise RuntimeError(f"{name}: all inputs should be callable mask_mods, got {mod!r}")
+    return _joined("and_masks", mask_mods, True, tg.logical_and)
 
 
 @boundary
