@@ -139,6 +139,15 @@ def test_grad_takes_only_inputs_in_its_place():
         tg.autograd.grad(x.sum(), x, only_inputs=False)
 
 
+@pytest.mark.filterwarnings("ignore:This overload")
+@pytest.mark.parametrize("out", [3, [None], (None,)])
+def test_a_call_with_another_mistake_is_not_understood_as_itself(out):
+    with pytest.raises(TypeError, match="'out' must be Tensor"):
+        tg.nuclear_norm(tg.ones(3, 3), keepdim=False, out=out)
+    with pytest.raises(TypeError, match="'out' must be Tensor"):
+        tg.nuclear_norm(input=tg.ones(3, 3), keepdim=False, out=out)
+
+
 def test_shapes_broadcast_without_tensors():
     assert tg.broadcast_shapes((2, 1), (3,), 1) == (2, 3) and type(tg.broadcast_shapes()) is tg.Size
     assert tg.broadcast_shapes((0,), (1,)) == (0,) and tg.broadcast_shapes(tg.Size([4]), [2, 1]) == (2, 4)

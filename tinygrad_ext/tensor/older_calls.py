@@ -23,8 +23,10 @@ def understand(f, args, kwargs):
         for order in (op.record.older or "").split("|"):
             found = _named(op, order.split(), args, kwargs, isinstance(f, OpMethod))
             if found is not None:
-                _warn(op, order.split())
                 positional, keywords = found
+                if len(positional) == len(args) and keywords.keys() == kwargs.keys():
+                    return None  # the call itself, which something else is wrong with
+                _warn(op, order.split())
                 return lambda: f(*positional, **keywords)
     return None
 

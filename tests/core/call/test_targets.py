@@ -327,3 +327,12 @@ def test_the_line_is_that_of_the_last_write_to_memory_that_was_used_before():
         with pytest.raises(RuntimeError) as raised:
             product.sum().backward()
         assert f"in {'odd' if turn % 2 else 'even'}" in str(raised.value)
+
+
+def test_a_target_that_is_only_read_keeps_its_sizes_too():
+    """arange and its like give a target other sizes; one that cannot be written to keeps its own."""
+    out = read_only(tg.zeros(4, 2))
+    for make in (lambda: tg.arange(1, 4, out=out), lambda: tg.linspace(0, 1, 3, out=out)):
+        with pytest.raises(RuntimeError, match="out=: the tensor to write to is read-only"):
+            make()
+        assert out.shape == (4, 2)

@@ -17,7 +17,7 @@ from tinygrad_ext.core.data.slots cimport slot
 from tinygrad_ext.core.call.places cimport GUARDED
 from tinygrad_ext.core.call.pointwise cimport refuse_real_result
 from tinygrad_ext.core.call.outputs cimport (
-    check_inference, check_inputs, check_target, check_writable, deliver, deliver_all, note_write, shows_history,
+    check_inference, check_inputs, check_readonly, check_target, check_writable, deliver, deliver_all, note_write, shows_history,
 )
 from tinygrad_ext.core.data.tensor cimport DERIVED, DIFF_VIEW, INFERENCE, Tensor, set_geometry
 from tinygrad_ext.core.data.types cimport uint64_t
@@ -166,6 +166,7 @@ cdef object call_out(Op op, PyObject **args, object out):
 
 
 cdef object _fill(Op op, PyObject **args, Tensor out, bint inplace):
+    check_readonly(out, "out=")         # before it is given other sizes
     row = forward_into(op, args, <Tensor?>out.new_empty((out.count,)), False)
     if row.numel() != out.count:
         out.resize_(row.shape)
