@@ -201,7 +201,26 @@ cdef object _instead(Op op, PyObject **args, bint inplace):
     st.instead = NULL
     given = tuple([<object>args[i] for i in range(op.nargs)])
     result = waiting.level._hand(form_of(op, INPLACE if inplace else FUNCTIONAL), waiting.found, given)
-    return result if inplace else _own(result, given)
+    if inplace:
+        return result
+    _check_answer(op, result)
+    return _own(result, given)
+
+
+cdef int _check_answer(Op op, object result) except -1:
+    """RuntimeError for what is no tensor, or not as many as the operation gives: whoever hangs a history on them asks no more."""
+    cdef bint several = op.makes_list or op.nreturns > 1
+    if isinstance(result, (tuple, list)) if several else isinstance(result, Tensor):
+        if not several or (all([isinstance(r, Tensor) for r in result]) and (op.makes_list or len(result) == op.nreturns)):
+            return 0
+    wanted = "tensors" if op.makes_list else f"{op.nreturns} tensors" if several else "a tensor"
+    raise RuntimeError(f"{op.title}(): a __torch_dispatch__ must return {wanted}, as the operation does, but returned {_told(result)}")
+
+
+cdef str _told(object result):
+    if isinstance(result, (tuple, list)):
+        return f"{len(result)} of {sorted({type(r).__name__ for r in result})}"
+    return f"'{type(result).__name__}'"
 
 
 cdef list _on():
