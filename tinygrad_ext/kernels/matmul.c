@@ -5,6 +5,7 @@
 #include "matmul_sizes.h"
 #include "product.h"
 #include "product_bf16.h"
+#include "product_complex.h"
 
 /* What is multiplied, and what is added to it. */
 typedef struct {
@@ -23,10 +24,10 @@ enum { TINY_COUNT = 32 };      /* elements of operands that are surely multiplie
 /* The first time a BLAS is looked for Python runs, which may change any tensor: so it is done before a size is read for good. */
 static int look_for_blas(tgx_call *c, const tgx_tensor *a, const tgx_tensor *b) {
     int dtype = a->dtype, r = b->rank;
-    if (a->count <= TINY_COUNT && b->count <= TINY_COUNT && !tgx_is_complex(dtype)) return 0;
-    if (c->meta || tgx_is_integral(dtype) || a->rank == 0 || r == 0) return 0;
+    if (a->count <= TINY_COUNT && b->count <= TINY_COUNT) return 0;
+    if (c->meta || tgx_is_integral(dtype) || tgx_is_complex(dtype) || a->rank == 0 || r == 0) return 0;
     double of_b = r > 1 ? (double)b->sizes[r - 2] * (double)b->sizes[r - 1] : (double)b->sizes[0];
-    if (of_b * (double)tgx_rows_of(a) <= TGX_TINY_WORK && !tgx_is_complex(dtype)) return 0;
+    if (of_b * (double)tgx_rows_of(a) <= TGX_TINY_WORK) return 0;
     return c->services->blas() ? 0 : TGX_FAILED;
 }
 
@@ -108,22 +109,17 @@ static int has_work(const tgx_tensor *a, const tgx_output *o) {
     return a->sizes[a->rank - 1] != 0;
 }
 
-/* Whether the matrices of all batches are one and the same. */
-static int is_one_matrix(const tgx_tensor *b) {
-    for (int i = 0; i < b->rank - 2; i++)
-        if (b->sizes[i] != 1 && b->strides[i]) return 0;
-    return 1;
-}
-
 static int is_bf16(const tgx_tensor *a, const tgx_tensor *b) {
     return a->dtype == TGX_BF16 && b->dtype == TGX_BF16 && tgx_is_bf16_product(tgx_rows_of(a), tgx_cols_of(b), tgx_depth_of(b));
 }
 
-/* Items of a batch that becomes one tall matrix are padded as if it did not. */
-static int64_t bf16_room(const tgx_tensor *a, const tgx_tensor *b, const tgx_output *o) {
+/* The memory in which operands are laid out. Items of a batch that becomes one tall matrix are padded as if it did not. */
+static int64_t room(const tgx_tensor *a, const tgx_tensor *b, const tgx_output *o) {
+    const int64_t m = tgx_rows_of(a), n = tgx_cols_of(b), k = tgx_depth_of(b);
     int64_t items = 1;
     for (int i = 0; i < o->rank - 2; i++) items *= o->dims[i];
-    return tgx_bf16_product_room(tgx_rows_of(a), tgx_cols_of(b), tgx_depth_of(b), items, is_one_matrix(b) ? 1 : items);
+    if (tgx_is_complex(a->dtype)) return tgx_complex_product_room(m, n, k, items, tgx_itemsize[a->dtype]);
+    return tgx_bf16_product_room(m, n, k, items, tgx_is_one_matrix(b) ? 1 : items);
 }
 
 static int product_shape(tgx_call *c, const operands_t *x) {
@@ -135,8 +131,11 @@ static int product_shape(tgx_call *c, const operands_t *x) {
     if (a->dtype == TGX_BOOL && has_work(a, o))
         return tgx_fail(c, TGX_NOT_IMPLEMENTED_ERROR, "\"addmm_impl_cpu_\" not implemented for 'Bool': %s() does not take bool; convert "
                         "first, for example with .float() or .long()", c->title);
-    if (is_bf16(a, b)) c->scratch_bytes = bf16_room(a, b, o);
-    else {
+    if (is_bf16(a, b) || tgx_is_complex(a->dtype)) {
+        c->scratch_bytes = room(a, b, o);
+        for (int i = x->left; i < x->left + 2; i++)
+            if (c->args[i].tensor->dtype != a->dtype) tgx_need_dtype(c, i, a->dtype);
+    } else {
         if (tgx_is_half(a->dtype)) o->via = TGX_F32;
         need_operands(c, x, o->via < 0 ? a->dtype : o->via);
     }
@@ -159,7 +158,7 @@ static void steps(const tgx_tensor *t, int rank, int64_t *step) {
 /* A batch: one tall matrix where the right operand is the same for all, else item after item. */
 static void set_batch(tgx_product *p, const tgx_tensor *a, const tgx_tensor *b, const tgx_tensor *c, int rank) {
     int64_t m = p->s.m, row = p->s.a_row;
-    if (c->flags & TGX_CONTIGUOUS && is_one_matrix(b) && rows_collapse(a, c, rank, &m, &row)) {
+    if (c->flags & TGX_CONTIGUOUS && tgx_is_one_matrix(b) && rows_collapse(a, c, rank, &m, &row)) {
         p->s.m = m, p->s.a_row = row, p->s.c_row = p->s.n;
         return;
     }
@@ -208,7 +207,8 @@ static int product_run(tgx_call *c, const operands_t *x, const tgx_scalar *alpha
         p.beta = *beta;
     }
     set_matrices(&p, x->a, x->b, out);
-    return is_bf16(x->a, x->b) ? tgx_bf16_product_run(c, &p, is_one_matrix(x->b)) : tgx_product_run(c, &p);
+    if (is_bf16(x->a, x->b)) return tgx_bf16_product_run(c, &p, tgx_is_one_matrix(x->b));
+    return tgx_is_complex(p.dtype) ? tgx_complex_product_run(c, &p, c->scratch) : tgx_product_run(c, &p);
 }
 
 /* ---- products of two --------------------------------------------------------------------------------------------- */

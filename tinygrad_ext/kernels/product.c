@@ -78,7 +78,6 @@ static int64_t at_most(int64_t n, int64_t limit) { return n < limit ? n : limit;
 static enum how choose(const tgx_product *p, double work) {
     const tgx_shape *s = &p->s;
     if (tgx_is_integral(p->dtype)) return INTEGER;
-    if (tgx_is_complex(p->dtype)) return s->n == 1 && s->m == 1 ? DOT : GEMM;
     if (tgx_is_small(s->m, s->n, s->k)) return SMALL;
     if (s->n == 1) return s->m == 1 ? DOT : MATRIX_VECTOR;
     return s->m == 1 ? VECTOR_MATRIX : GEMM;
@@ -107,16 +106,9 @@ static void gemm(const tgx_product *p, char *a, char *b, char *c, int64_t m, int
     if (p->dtype == TGX_F32)
         p->blas->sgemm(p->order, p->a_trans, p->b_trans, m, n, k, (float)x->f, (float *)a, p->lda, (float *)b, p->ldb, (float)y->f,
                        (float *)c, p->ldc);
-    else if (p->dtype == TGX_F64)
+    else
         p->blas->dgemm(p->order, p->a_trans, p->b_trans, m, n, k, x->f, (double *)a, p->lda, (double *)b, p->ldb, y->f, (double *)c,
                        p->ldc);
-    else if (p->dtype == TGX_C64) {
-        float alpha[2] = {(float)x->f, (float)x->im}, beta[2] = {(float)y->f, (float)y->im};
-        p->blas->cgemm(p->order, p->a_trans, p->b_trans, m, n, k, alpha, a, p->lda, b, p->ldb, beta, c, p->ldc);
-    } else {
-        double alpha[2] = {x->f, x->im}, beta[2] = {y->f, y->im};
-        p->blas->zgemm(p->order, p->a_trans, p->b_trans, m, n, k, alpha, a, p->lda, b, p->ldb, beta, c, p->ldc);
-    }
 }
 
 /* y = alpha op(A) x + beta y with op(A) of (rows, cols). y is cleared here: BLAS libraries differ in 0 * nan. */
@@ -131,27 +123,6 @@ static void gemv(const tgx_product *p, int trans, int64_t rows, int64_t cols, ch
     if (p->dtype == TGX_F32)
         p->blas->sgemv(p->order, trans, m, n, (float)alpha, (float *)a, lda, (float *)x, x_step, (float)beta, (float *)y, y_step);
     else p->blas->dgemv(p->order, trans, m, n, alpha, (double *)a, lda, (double *)x, x_step, beta, (double *)y, y_step);
-}
-
-extern tgx_pair_dot *const tgx_pair_dots_base[2], *const tgx_pair_dots_avx2[2], *const tgx_pair_dots_avx512[2];
-
-static void pair_dot(const tgx_product *p, char *a, char *b, char *c) {
-    const int level = tgx_cpu_level(), wide = p->dtype == TGX_C128;
-    const double x = p->alpha.f, y = p->alpha.im;
-    double sum[2], old[2] = {0};
-    (level == 2 ? tgx_pair_dots_avx512 : level == 1 ? tgx_pair_dots_avx2 : tgx_pair_dots_base)[wide](p->s.k, a, p->s.a_col, b, p->s.b_row, sum);
-    if (p->beta.f != 0 || p->beta.im != 0) {
-        const double u = wide ? ((double *)c)[0] : ((float *)c)[0], v = wide ? ((double *)c)[1] : ((float *)c)[1];
-        old[0] = p->beta.f * u - p->beta.im * v, old[1] = p->beta.f * v + p->beta.im * u;
-    }
-    if (x != 1 || y != 0) {
-        const double re = sum[0];
-        sum[0] = x * re - y * sum[1], sum[1] = x * sum[1] + y * re;
-    }
-    for (int i = 0; i < 2; i++) {
-        if (wide) ((double *)c)[i] = sum[i] + old[i];
-        else ((float *)c)[i] = (float)(sum[i] + old[i]);
-    }
 }
 
 static void dot(const tgx_product *p, char *a, char *b, char *c) {
@@ -181,7 +152,7 @@ static void one(const tgx_product *p, char *a, char *b, char *c, int64_t m, int6
         part.m = m, part.n = n;
         tgx_integer_product(&part, tgx_itemsize[p->dtype], p->alpha.i, a, b, p->beta.i, c);
         return;
-    case DOT: (tgx_is_complex(p->dtype) ? pair_dot : dot)(p, a, b, c); return;
+    case DOT: dot(p, a, b, c); return;
     case MATRIX_VECTOR: gemv(p, p->a_trans, m, s->k, a, p->lda, b, s->b_row, c, s->c_row); return;
     case VECTOR_MATRIX:
         gemv(p, p->b_trans == TGX_NO_TRANS ? TGX_TRANS : TGX_NO_TRANS, n, s->k, b, p->ldb, a, s->a_col, c, s->c_col);
@@ -225,19 +196,14 @@ static int run_pieces(void *context, ptrdiff_t lo, ptrdiff_t hi) {
 
 /* Work up to which a call needs no word about threads. */
 static double lone_work(const tgx_product *p) {
-    double lone = p->how == GEMM && p->s.m > 1 && p->s.n > 1 ? LONE_MATRIX : LONE_VECTOR; /* a thin matrix is a vector */
-    return tgx_is_complex(p->dtype) ? lone / 4 : lone;                                    /* a complex multiplication is four */
+    return p->how == GEMM && p->s.m > 1 && p->s.n > 1 ? LONE_MATRIX : LONE_VECTOR;    /* a thin matrix is a vector */
 }
 
 /* Item number `index` of the batch, on as many threads as pay. */
 static int item(const tgx_product *p, int64_t index) {
     cut_t cut = {p, p->a, p->b, p->c, p->s.m >= p->s.n, 1};
     double work = work_of(&p->s);
-    for (int d = p->rank - 1; d >= 0; d--) {
-        int64_t at = index % p->sizes[d];
-        index /= p->sizes[d];
-        cut.a += at * p->a_step[d], cut.b += at * p->b_step[d], cut.c += at * p->c_step[d];
-    }
+    cut.a += tgx_item_place(p, p->a_step, index), cut.b += tgx_item_place(p, p->b_step, index), cut.c += tgx_item_place(p, p->c_step, index);
     if (p->how == SMALL || work <= lone_work(p)) {
         one(p, cut.a, cut.b, cut.c, p->s.m, p->s.n);
         return 0;
@@ -262,7 +228,7 @@ int tgx_product_run(tgx_call *c, tgx_product *p) {
     if (p->s.m == 0 || p->s.n == 0 || p->batches == 0) return 0;
     p->services = c->services, p->whole = 0;
     describe(p);
-    if (p->how > INTEGER && !(p->how == DOT && tgx_is_complex(p->dtype)) && !(p->blas = c->services->blas())) return TGX_FAILED;
+    if (p->how > INTEGER && !(p->blas = c->services->blas())) return TGX_FAILED;
     /* few large items: each is cut; many: they are dealt out whole */
     if (work * (double)p->batches > QUIET_WORK)
         p->whole = p->batches >= 4 && (work < 4.0 * MIN_WORK || p->batches >= 4 * c->services->processors());

@@ -47,6 +47,13 @@ typedef struct {
     int64_t lda, ldb, ldc;
 } tgx_product;
 
+/* Where item `index` of a batch begins, in bytes. */
+static inline int64_t tgx_item_place(const tgx_product *p, const int64_t *step, int64_t index) {
+    int64_t at = 0;
+    for (int d = p->rank - 1; d >= 0; d--) at += index % p->sizes[d] * step[d], index /= p->sizes[d];
+    return at;
+}
+
 /* C = alpha A B + beta S of float32 or float64 matrices where tgx_is_small; S may be C, or NULL. */
 typedef struct {
     tgx_shape s;
@@ -63,9 +70,6 @@ void tgx_small_product(const tgx_small *p, int dtype);
 typedef void tgx_row_product(const void *x, ptrdiff_t step, const void *b, ptrdiff_t b_row, ptrdiff_t b_col, ptrdiff_t n, ptrdiff_t k,
                              const void *start, void *c);
 tgx_row_product *const *tgx_row_products(void);
-
-/* The sum of the products of n complex numbers, a_step and b_step numbers apart. The functions for complex64 and complex128. */
-typedef void tgx_pair_dot(ptrdiff_t n, const void *a, ptrdiff_t a_step, const void *b, ptrdiff_t b_step, double *out);
 
 /* Products by a matrix B (k, n) that is laid out once, by `lay`, into tgx_packed_count numbers: C (m, n) = S + A B. Rows of S and C
  * lie in one piece each; S may be C, or NULL. The functions for float32 and float64. */

@@ -103,19 +103,13 @@ INLINE void lay(uint32_t *to, int64_t all, int64_t real, const uint16_t *from, i
 static int64_t at_most(int64_t n, int64_t limit) { return n < limit ? n : limit; }
 
 /* Where an operand of an item begins, by its steps in bytes over the batch. */
-static int64_t place(const tgx_product *p, const int64_t *step, int64_t item) {
-    int64_t at = 0;
-    for (int d = p->rank - 1; d >= 0; d--) at += item % p->sizes[d] * step[d], item /= p->sizes[d];
-    return at;
-}
-
 INSTRUCTIONS static int lay_left(void *context, ptrdiff_t lo, ptrdiff_t hi) {
     const job_t *j = context;
     const tgx_product *p = j->p;
     const tgx_shape *s = &p->s;
     for (int64_t i = lo; i < hi; i++) {
         const int64_t item = i / j->left_panels, panel = i % j->left_panels;
-        const uint16_t *from = (const uint16_t *)(p->a + place(p, p->a_step, item)) + panel * ROWS * s->a_row;
+        const uint16_t *from = (const uint16_t *)(p->a + tgx_item_place(p, p->a_step, item)) + panel * ROWS * s->a_row;
         lay(j->left + i * ROWS * pairs(s->k), ROWS, at_most(s->m - panel * ROWS, ROWS), from, s->a_row, s->a_col, s->k);
     }
     return 0;
@@ -127,7 +121,7 @@ INSTRUCTIONS static int lay_right(void *context, ptrdiff_t lo, ptrdiff_t hi) {
     const tgx_shape *s = &p->s;
     for (int64_t i = lo; i < hi; i++) {
         const int64_t item = i / j->right_panels, panel = i % j->right_panels, real = at_most(s->n - panel * COLUMNS, COLUMNS);
-        const uint16_t *from = (const uint16_t *)(p->b + place(p, p->b_step, item)) + panel * COLUMNS * s->b_col;
+        const uint16_t *from = (const uint16_t *)(p->b + tgx_item_place(p, p->b_step, item)) + panel * COLUMNS * s->b_col;
         uint32_t *to = j->right + item * right_count(s->n, s->k) + panel * COLUMNS * pairs(s->k);
         lay(to, parts(real, LANES) * LANES, real, from, s->b_col, s->b_row, s->k);
     }
@@ -238,7 +232,7 @@ static int multiply(void *context, ptrdiff_t lo, ptrdiff_t hi) {
         const int64_t top = unit % j->row_blocks * ROW_BLOCK, last = at_most(top + ROW_BLOCK, j->left_panels);
         const int64_t cols = at_most(s->n - panel * COLUMNS, COLUMNS), vectors = parts(cols, LANES);
         const uint32_t *b = j->right + (j->one_b ? 0 : item) * right_count(s->n, s->k) + panel * COLUMNS * all;
-        uint16_t *c = (uint16_t *)(p->c + place(p, p->c_step, item)) + panel * COLUMNS * s->c_col;
+        uint16_t *c = (uint16_t *)(p->c + tgx_item_place(p, p->c_step, item)) + panel * COLUMNS * s->c_col;
         for (int64_t first = 0; first < all; first += STRETCH)
             for (int64_t r = top; r < last; r++) {
                 const char *a = (const char *)(j->left + (item * j->left_panels + r) * ROWS * all + first * ROWS);
@@ -246,7 +240,7 @@ static int multiply(void *context, ptrdiff_t lo, ptrdiff_t hi) {
                 const target_t t = {c + r * ROWS * s->c_row, s->c_row, s->c_col, at_most(s->m - r * ROWS, ROWS), cols, (float)p->alpha.f,
                                     (float)p->beta.f, sums[r - top], first == 0, first + STRETCH >= all,
                                     s->c_col == 1 && p->alpha.f == 1 && p->beta.f == 0, 2 * s->a_row};
-                if (j->direct) a = p->a + place(p, p->a_step, item) + r * ROWS * t.a_row + 4 * first;
+                if (j->direct) a = p->a + tgx_item_place(p, p->a_step, item) + r * ROWS * t.a_row + 4 * first;
                 tiles[j->direct][vectors - 1](at_most(all - first, STRETCH), a, of_b, &t);
             }
     }

@@ -1,7 +1,7 @@
 /* Products of integers modulo 2^bits in one instruction set: four rows of A at a time against vectors of B's columns, with
  * the depth cut so that the part of B in use stays near. And small ones of floats, see product_tiny.h and
  * product_middle.h. */
-#include "product.h"
+#include "product_complex.h"
 #include "vector_bytes.h"
 #include <string.h>
 
@@ -62,8 +62,8 @@ static inline __attribute__((always_inline)) void turn(const float *from, ptrdif
     *(quad *)(to + 3 * row) = __builtin_shuffle(ab2, cd2, (order){2, 3, 6, 7});
 }
 
-/* FUSED_WHOLE: a vector times another plus a third. FUSED: a number times a vector of so many bytes plus another, with one rounding where the machine has it; the build forbids
- * the compiler to contract by itself. */
+/* FUSED_WHOLE: a vector times another plus a third. FUSED: a number times a vector of so many bytes plus another, with one rounding
+ * where the machine has it; the build forbids the compiler to contract by itself. */
 #define PASTE(a, b) a##b
 #define FUSED(bytes, x, y, z) PASTE(FUSED_, bytes)(x, y, z)
 #define T float
@@ -87,6 +87,7 @@ static inline __attribute__((always_inline)) void turn(const float *from, ptrdif
 #include "product_middle.h"
 #include "product_packed.h"
 #include "product_pairs.h"
+#include "product_complex_tile.h"
 #undef T
 #undef NAME
 #undef TURN
@@ -118,6 +119,7 @@ static inline __attribute__((always_inline)) void turn(const float *from, ptrdif
 #include "product_middle.h"
 #include "product_packed.h"
 #include "product_pairs.h"
+#include "product_complex_tile.h"
 
 void ISA(tgx_small_product)(const tgx_small *p, int dtype) {
     const tgx_shape *s = &p->s;
@@ -132,4 +134,5 @@ tgx_row_product *const ISA(tgx_row_products)[2] = {row_f32, row_f64};
 
 const tgx_packed_products ISA(tgx_packed)[2] = {{packed_lay_f32, packed_times_f32}, {packed_lay_f64, packed_times_f64}};
 
-tgx_pair_dot *const ISA(tgx_pair_dots)[2] = {pair_dot_f32, pair_dot_f64};
+const tgx_complex_kernels ISA(tgx_complex)[2] = {{LANES_f32, complex_lay_f32, complex_times_f32, pair_dot_f32},
+                                                 {LANES_f64, complex_lay_f64, complex_times_f64, pair_dot_f64}};
