@@ -29,7 +29,7 @@ enum {
     LEAST_DEPTH = 16,
     LEAST_WORK = 1 << 18,      /* multiplications; with fewer the operands are not worth laying out */
     STRETCH = 512,             /* pairs of depth at a time */
-    AHEAD = 16,                /* pairs from which on the next are fetched */
+    AHEAD = 24,                /* pairs from which on the next are fetched */
     ROW_BLOCK = 16,            /* tiles below each other that one thread takes */
 };
 
@@ -198,6 +198,11 @@ INLINE void tile(const int vectors, const int direct, int64_t count, const char 
             const __m512i factor = _mm512_set1_epi32(pair);
             for (int q = 0; q < vectors; q++) sum[r][q] = _mm512_dpbf16_ps(sum[r][q], (__m512bh)factor, (__m512bh)in[q]);
         }
+    }
+    if (t->last && t->plain && t->rows == ROWS && t->cols == vectors * LANES) {
+        for (int r = 0; r < ROWS; r++)
+            for (int q = 0; q < vectors; q++) _mm256_storeu_si256((__m256i *)(t->c + r * t->row + q * LANES), round_sums(sum[r][q]));
+        return;
     }
     for (int r = 0; r < ROWS; r++)
         for (int q = 0; q < vectors; q++) {
