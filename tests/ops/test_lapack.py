@@ -1,5 +1,6 @@
 """Rules of the ops that LAPACK computes which the sweep over the op table cannot know."""
 
+import itertools
 import subprocess
 import sys
 
@@ -35,6 +36,20 @@ def close(a, b, dtype):
 
 
 every_dtype = pytest.mark.parametrize("dtype", [tg.float32, tg.float64, tg.complex64, tg.complex128], ids=str)
+
+
+@every_dtype
+@pytest.mark.parametrize("n, k", [(2, 1), (9, 4), (30, 1), (30, 3), (130, 4), (130, 5)])
+def test_triangles_by_rows_and_columns_solve_for_few_and_many_sides(n, k, dtype):
+    A, B = matrices(n, n, dtype=dtype) / n + 2 * tg.eye(n, dtype=dtype), matrices(n, k, dtype=dtype)
+    for upper, unit, left in itertools.product([False, True], repeat=3):
+        part = A.triu() if upper else A.tril()
+        if unit:
+            part = part - part.diagonal().diag() + tg.eye(n, dtype=dtype)
+        for lying in (A, A.mT.contiguous().mT, A.conj()):
+            wanted = part.conj() if lying.is_conj() else part
+            X = LINALG.solve_triangular(lying, B if left else B.mT, upper=upper, unitriangular=unit, left=left)
+            close(wanted @ X if left else (X @ wanted).mT, B, dtype)
 
 
 @every_dtype

@@ -6,6 +6,8 @@
 enum {
     SMALL = 24,        /* sizes up to it are computed here */
     TRIANGLE = 7,      /* and of triangles, which a library solves for several sides at once */
+    FEW_SIDES = 4,     /* sides up to which it is quicker one by one, as for several the triangle is laid out first: */
+    LARGE = 128,       /* where it is so large, else only a lone one */
 };
 
 #define PASTE(a, b) a##b
@@ -71,10 +73,18 @@ static void exchange(char *b, int64_t n, int64_t k, const int32_t *pivots, int s
 void tgx_triangle_solve(const tgx_blas *blas, int dtype, const char *a, char *b, int64_t n, int64_t k, int lower, int turned, int unit) {
     static const double one[2] = {1, 0};
     static const float single[2] = {1, 0};
-    void *f = n > TRIANGLE ? blas->routine(TGX_TRSM, dtype) : NULL;
+    const char *part = lower ? "L" : "U", *how = turned == TGX_ADJOINT ? "C" : turned ? "T" : "N", *diagonal = unit ? "U" : "N";
+    const int64_t step = 1;
+    const int each = k == 1 || (k <= FEW_SIDES && n >= LARGE);
+    void *f = n > TRIANGLE ? blas->routine(each ? TGX_TRSV : TGX_TRSM, dtype) : NULL;
     if (!n || !k) return;
+    if (f && each) {
+        for (int64_t i = 0; i < k; i++, b += n * tgx_itemsize[dtype])
+            TGX_CALL(f, 11, part, how, diagonal, &n, a, &n, b, &step, TGX_LENGTH, TGX_LENGTH, TGX_LENGTH);
+        return;
+    }
     if (f) {
-        TGX_CALL(f, 15, "L", lower ? "L" : "U", turned == TGX_ADJOINT ? "C" : turned ? "T" : "N", unit ? "U" : "N", &n, &k,
+        TGX_CALL(f, 15, "L", part, how, diagonal, &n, &k,
                  dtype == TGX_F32 || dtype == TGX_C64 ? (const void *)single : one, a, &n, b, &n, TGX_LENGTH, TGX_LENGTH, TGX_LENGTH, TGX_LENGTH);
         return;
     }

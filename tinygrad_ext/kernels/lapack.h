@@ -13,7 +13,8 @@
 #include "tgx.h"
 
 enum tgx_routine { TGX_POTRF, TGX_GETRF, TGX_GETRI, TGX_GETRS, TGX_TRSM, TGX_GEQRF, TGX_ORGQR, TGX_ORMQR, TGX_GESDD, TGX_SYEVD,
-                   TGX_GEEV, TGX_SYTRF, TGX_SYTRS, TGX_HETRF, TGX_HETRS, TGX_GELSY, TGX_GELSD, TGX_GELSS, TGX_GELS, TGX_ROUTINES };
+                   TGX_GEEV, TGX_SYTRF, TGX_SYTRS, TGX_HETRF, TGX_HETRS, TGX_GELSY, TGX_GELSD, TGX_GELSS, TGX_GELS, TGX_TRSV,
+                   TGX_ROUTINES };
 
 /* A matrix is not of the kind that is needed: behind the kinds of tgx.h, which most kernels share. */
 enum { TGX_LINALG_ERROR = TGX_MEMORY_ERROR + 1, TGX_DTYPE_REFUSED /* NotImplementedError, also where a wider dtype would do */ };

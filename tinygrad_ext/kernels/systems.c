@@ -301,14 +301,18 @@ TGX_KERNEL(_solve_again, lu_solve_shape, lu_solve_run, 0)
 
 /* ---- triangular systems: (A, B, upper, unitriangular, adjoint) -> X ---------------------------------------------- */
 
+/* Whether one matrix lies by columns, as LAPACK has it. */
+static int by_columns(const tgx_tensor *a) { return a->rank == 2 && a->strides[0] == 1 && a->strides[1] == a->sizes[0] && a->sizes[0] > 1; }
+
 /* A's rows are the columns of A turned, so that op changes its turn. */
 static void triangle_one(tgx_matrices *job, int64_t i, char *scratch) {
     tgx_call *c = job->c;
     const tgx_tensor *a = tgx_in(c, 0), *b = tgx_in(c, 1), *x = tgx_out(c, 0);
     int64_t n = rows(a), k = columns(b), of = place(a, x->sizes, x->rank - 2, i), at = place(b, x->sizes, x->rank - 2, i);
-    int size = tgx_itemsize[job->dtype], upper = (int)tgx_int(c, 2);
+    int size = tgx_itemsize[job->dtype], upper = (int)tgx_int(c, 2), as_is = by_columns(a);
     tgx_turn(scratch, n, b->data + at * n * k * size, k, n, k, size);
-    tgx_triangle_solve(job->blas, job->dtype, a->data + of * n * n * size, scratch, n, k, upper, TGX_TURNED, (int)tgx_int(c, 3));
+    tgx_triangle_solve(job->blas, job->dtype, a->data + of * n * n * size, scratch, n, k, as_is != upper,
+                       as_is ? TGX_AS_IT_IS : TGX_TURNED, (int)tgx_int(c, 3));
     tgx_turn(x->data + i * n * k * size, k, scratch, n, k, n, size);
 }
 
@@ -326,9 +330,10 @@ static void triangle_some(tgx_matrices *job, int64_t i, int64_t count, char *scr
 static int triangle_shape(tgx_call *c) {
     const tgx_tensor *a = tgx_in(c, 0), *b = tgx_in(c, 1);
     if (system_shape(c, a, b, 0, "linalg.solve_triangular")) return TGX_FAILED;
-    tgx_need_dense(c, 0), tgx_need_dense(c, 1);
     double work = (double)rows(a) * (double)rows(a) * (double)columns(b);
     int64_t count = result_count(&c->outputs[0]);
+    if (count != 1 || !by_columns(a) || tgx_lanes_for(count, rows(a), rows(a), a->dtype)) tgx_need_dense(c, 0);
+    tgx_need_dense(c, 1);
     tgx_matrix_scratch(c, tgx_matrix_parts(count, work), piece_bytes(a, count, side_bytes(b), rows(a) * (rows(a) + columns(b))));
     return 0;
 }
