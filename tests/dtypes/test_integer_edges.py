@@ -5,8 +5,10 @@ import os
 import subprocess
 import sys
 
+import hypothesis
 import numpy as np
 import pytest
+from hypothesis import strategies as st
 
 import tinygrad_ext as tg
 
@@ -84,3 +86,37 @@ def test_integers_have_no_complex_dtype():
     for dtype in (tg.bool, tg.uint8, tg.int64):
         with pytest.raises(RuntimeError, match="Unknown Complex ScalarType"):
             dtype.to_complex()
+
+
+def towards_zero(p, q):
+    return abs(p) // abs(q) * (1 if (p < 0) == (q < 0) else -1)
+
+
+@pytest.mark.parametrize("dtype", [tg.uint8, tg.int8, tg.int16, tg.int32, tg.int64], ids=str)
+@hypothesis.given(st.data())
+def test_quotients_and_remainders_of_any_integers(dtype, data):
+    """Python's own integers say what they are; only the least one by -1 wraps around."""
+    info = tg.iinfo(dtype)
+    edges = [info.min, info.min + 1, info.max, info.max - 1, info.max // 2 + 1, 1, 2, 3]
+    number = st.sampled_from(edges) | st.integers(info.min, info.max) | st.integers(max(info.min, -9), 9)
+    pairs = data.draw(st.lists(st.tuples(number, number.filter(bool)), min_size=1, max_size=40))
+    factor = data.draw(st.integers(0, 1000))
+    pairs += [(min(max(q * factor + step, info.min), info.max), q) for _, q in pairs for step in (-1, 0, 1)]
+
+    def wrapped(v):
+        return (v - info.min) % 2**info.bits + info.min
+
+    x, y = (tg.tensor(column, dtype=dtype) for column in zip(*pairs, strict=True))
+    for function, wanted in (
+        (tg.floor_divide, lambda p, q: p // q),
+        (tg.remainder, lambda p, q: p % q),
+        (tg.fmod, lambda p, q: p - towards_zero(p, q) * q),
+        (lambda a, b: tg.div(a, b, rounding_mode="trunc"), towards_zero),
+    ):
+        assert function(x, y).tolist() == [wrapped(wanted(p, q)) for p, q in pairs]
+        q = pairs[0][1]
+        assert function(x, q).tolist() == [wrapped(wanted(p, q)) for p, _ in pairs]
+        y[len(y) // 2] = 0
+        with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+            function(x, y)
+        y[len(y) // 2] = pairs[len(y) // 2][1]
