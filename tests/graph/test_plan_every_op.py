@@ -21,6 +21,7 @@ BOXED = {
     *("index_put", "one_hot", "repeat_interleave.Tensor", "repeat_interleave.self_Tensor"),
     "tensor_split.tensor_indices_or_sections",
     *("lstm.data", "gru.data", "rnn_tanh.data", "rnn_relu.data"),  # packed sequences, of as many steps as a tensor says
+    *("_pack_padded_sequence", "_pad_packed_sequence"),
     *("normal.Tensor_Tensor", "normal.float_Tensor"),
     *("fill.Tensor", "index_fill.int_Tensor", "masked_fill.Tensor"),
 }

@@ -142,7 +142,6 @@ READS = "Python decides by elements, which trace refuses with the line; script t
 EXEMPT = {
     "trace": {
         **dict.fromkeys(("allclose", "bincount", "equal", "repeat_interleave.self_Tensor", "tolist", SPLIT), READS),
-        **dict.fromkeys(("lstm.data", "gru.data", "rnn_tanh.data", "rnn_relu.data"), READS),
         "_basic_index_backward": "takes an index as a tuple, which a graph does not tell from a list; nobody calls it "
         "while a program is captured",
     },

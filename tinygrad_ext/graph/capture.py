@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from tinygrad_ext.core.call.levels import OpForm, operation, user_line
 from tinygrad_ext.core.call.modes import is_grad_enabled, without_grad
 from tinygrad_ext.core.call.op_tables import ops
+from tinygrad_ext.core.data.random import default_generator
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.core.grad.methods import hooks_of_leaf
 
@@ -153,7 +154,7 @@ class Capture(Operands, Windows, Carrier):
         if rule is not None:
             return self.resume(rule, self, *args)
         if operation.composite and operation.name not in derive.WHOLE:
-            return NotImplemented
+            return self.of_elements(operation.op, args) if signature_of(operation.op.name).whole else NotImplemented
         if operation.kind == "functional":
             return self.compute_op(operation.op, args)
         target = args[0] if operation.kind == "inplace" else args[-1]
@@ -168,6 +169,15 @@ class Capture(Operands, Windows, Carrier):
     def call(self, name, *args):
         """An op by name under this level, composite or not."""
         return operation(ops[name])(*args)
+
+    def of_elements(self, op, args):
+        """A composite that reads elements is one node: what it consists of hangs on them."""
+        drawn = self.suspend(default_generator.get_state)
+        made = self.compute_op(op, args)
+        if not self.suspend(lambda: drawn.equal(default_generator.get_state())):
+            self.suspend(default_generator.set_state, drawn)
+            raise CaptureError(f"{op.name} reads elements and draws numbers, so it cannot be a node of a graph")
+        return made
 
     def compute_op(self, op, args):
         """Write a functional op down; its results as the user sees them."""

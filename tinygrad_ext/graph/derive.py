@@ -34,6 +34,10 @@ def note(capture, op, node, made, results, args=None):
     if formula is not None:
         formulas.note(capture, op, node, made, args, formula)
         return
+    if op.record.compose is not None and not told.rules:
+        why = f"{op.name} reads elements: a graph calls it whole, and knows no derivative of it"
+        formulas.note_unknown(capture, op, node, made, why)
+        return
     if not any_in([node.args[t] for t in told.targets], needs):
         return
     mask = told.mask

@@ -70,12 +70,10 @@ def _is_one(op, found):
 def note(capture, op, node, made, args, formula):
     """Put a call on the tape."""
     backward, setup, keywords = formula
-    for value in made:
-        if isinstance(value.hint, Tensor) and (value.hint.is_floating_point() or value.hint.is_complex()):
-            capture.needs.add(id(value))
     if any(a.is_write for a in op.schema.args):
         why = f"{op.name} writes to an argument, and the derivative of such an op is not captured yet"
         capture.unknown.update((id(v), why) for v in made)
+    _let_need(capture, made)
     positional = [(a, v) for a, v, declared in zip(args, node.args, op.schema.args) if not declared.kwarg_only]
     needs = tuple(_needs(capture, v) for _, v in positional)
     context = Context(needs)
@@ -88,6 +86,19 @@ def note(capture, op, node, made, args, formula):
         inputs = tuple(a for a, _ in positional)
         capture.resume(setup, context, inputs, *((named,) if keywords else ()), output)
     capture.tape.append(FormulaEntry(op, node, made, backward, context, returns))
+
+
+def note_unknown(capture, op, node, made, why):
+    """Put a call on the tape that nobody knows a derivative of: a gradient that arrives at its results is refused."""
+    _let_need(capture, made)
+    capture.unknown.update((id(v), why) for v in made)
+    capture.tape.append(FormulaEntry(op, node, made, None, None, ()))
+
+
+def _let_need(capture, made):
+    for value in made:
+        if isinstance(value.hint, Tensor) and (value.hint.is_floating_point() or value.hint.is_complex()):
+            capture.needs.add(id(value))
 
 
 def _needs(capture, a):

@@ -151,7 +151,8 @@ class Reader(Gradients):
 
     def read_item(self, tensor):
         """A number of the graph: it may go into ops and arithmetic, and is refused where Python decides by it."""
-        return self.capture.suspend(self.capture.compute_op, ops["aten::item"], (tensor,))
+        found = self.capture.suspend(self.capture.compute_op, ops["aten::item"], (tensor,))
+        return self.capture.compute("prim::int", int, found) if type(found.hint) is int else found  # fit for a size
 
     def read_unique(self, tensor, *args):
         return self.capture.suspend(self.capture.compute_op, ops["aten::unique"], (tensor, *args))

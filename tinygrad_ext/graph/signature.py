@@ -15,8 +15,9 @@ from .types import GENERATOR, of_schema
 
 # args, returns: types; writes: positions of arguments that are written to; generator: of the generator, or None;
 # inplace: it is the form that writes to its first argument and returns it, in graphs with effects; asks_grad: of
-# requires_grad, or None; random: it draws, or gives what nobody has set; shares: a result may show an argument's memory
-Signature = namedtuple("Signature", "op args returns writes generator inplace asks_grad random shares")
+# requires_grad, or None; random: it draws, or gives what nobody has set; shares: a result may show an argument's
+# memory; whole: a composite that reads elements, so that a capture cannot open it
+Signature = namedtuple("Signature", "op args returns writes generator inplace asks_grad random shares whole")
 # kinds of kernels whose results are memory of their own where the schema says nothing else
 _FRESH = {"pointwise", "kernel", "boxed"}
 _found = {}  # name -> (Signature, name of the overload that the op is found by)
@@ -62,10 +63,13 @@ def signature_of(name):
     writes = tuple(i for i, a in enumerate(schema.args) if a.is_write)
     returns = tuple(of_schema(r) for r in schema.returns)
     asks = next((i for i, a in enumerate(schema.args) if a.name == "requires_grad"), None)
-    random = generator is not None or bool({"random", "unset"} & set((op.record.tags or "").split()))
-    shares = op.is_view_op or op.kernel_kind not in _FRESH or any(r.alias for r in schema.returns)
+    tags = set((op.record.tags or "").split())
+    random = generator is not None or bool({"random", "unset"} & tags)
+    shows = any(r.alias for r in schema.returns)
+    shares = op.is_view_op or op.kernel_kind not in _FRESH or shows
+    whole = op.record.compose is not None and "data_dependent" in tags and not shows
     args = tuple(map(of_schema, schema.args))
-    found = Signature(op, args, returns, writes, generator, written is not None, asks, random, shares)
+    found = Signature(op, args, returns, writes, generator, written is not None, asks, random, shares, whole)
     _found[name] = found, op.name
     return found
 

@@ -82,6 +82,7 @@ FAMILIES = (
     "recurrent_steps",
     "recurrent",
     "recurrent_packed",
+    "packing",
     "margins",
     "attention",
     "attention_step",

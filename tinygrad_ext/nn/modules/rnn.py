@@ -142,7 +142,7 @@ class RNNBase(Module):
 
     def get_expected_hidden_size(self, input, batch_sizes=None):
         """(layers times directions, batch, features) of the state that goes with an input."""
-        batch = input.shape[0 if self.batch_first else 1] if batch_sizes is None else int(batch_sizes[0])
+        batch = input.shape[0 if self.batch_first else 1] if batch_sizes is None else batch_sizes[0].item()
         return self.num_layers * (1 + self.bidirectional), batch, self.proj_size or self.hidden_size
 
     get_expected_cell_size = get_expected_hidden_size
@@ -191,10 +191,14 @@ class RNNBase(Module):
 
     def _packed(self, input, hx):
         data, batch_sizes, order, back = input
-        state = self._state(data, hx, int(batch_sizes[0]), True)
+        batch = batch_sizes[0].item()
+        state = self._state(data, hx, batch, True)
         if hx is not None:
             state = self._in_order(state, order)
-        self.check_forward_args(data, state if self.mode == "LSTM" else state[0], batch_sizes)
+        if is_scripting() or isinstance(batch, int):
+            self.check_forward_args(data, state if self.mode == "LSTM" else state[0], batch_sizes)
+        else:  # while a program is traced it is a number of the graph, and the op looks at the state
+            self.check_input(data, batch_sizes)
         settings = (self.bias, self.num_layers, self.dropout, self.training, self.bidirectional)
         output, *last = self._packed_op(data, batch_sizes, state, *settings)
         last = self._given_back(self._in_order(list(last), back))

@@ -1,6 +1,5 @@
 """Sequences of several lengths in one tensor: padded, or packed, the steps of all of them one after the other."""
 
-import itertools
 from typing import NamedTuple
 
 import tinygrad_ext as tg
@@ -90,7 +89,7 @@ def invert_permutation(permutation):
 
 
 @boundary
-def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True):
+def pack_padded_sequence(input, lengths, batch_first: bool = False, enforce_sorted: bool = True):
     """Pack padded sequences.
 
     Args:
@@ -105,46 +104,32 @@ def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True)
         >>> pack_padded_sequence(tg.tensor([[1, 2], [3, 0]]), [2, 1], batch_first=True).data.tolist()
         [1, 3, 2]
     """
-    lengths = lengths.tolist() if isinstance(lengths, tg.Tensor) else [int(n) for n in lengths]
-    if input.dim() < 2:
-        raise RuntimeError(f"pack_padded_sequence(): input must have steps and a batch, got {input.dim()} dimensions")
-    x = input.transpose(0, 1) if batch_first else input
-    if len(lengths) != x.shape[1]:
-        raise RuntimeError(
-            f"Expected `len(lengths)` to be equal to batch_size, but got {len(lengths)} (batch_size={x.shape[1]})"
-        )
-    order = None
+    lengths = lengths.to(tg.int64) if isinstance(lengths, tg.Tensor) else tg.tensor([int(n) for n in lengths])
+    order: tg.Tensor | None = None
     if not enforce_sorted:
-        order = tg.tensor(lengths).argsort(descending=True, stable=True)
-        x, lengths = x.index_select(1, order), [lengths[i] for i in order.tolist()]
-    if lengths and min(lengths) <= 0:
-        raise RuntimeError(
-            "Length of all samples has to be greater than 0, but found an element in 'lengths' that is <= 0"
-        )
-    if any(a < b for a, b in itertools.pairwise(lengths)):
-        raise RuntimeError(
-            f"`lengths` array must be sorted in decreasing order when `enforce_sorted` is True, but it is {lengths}: "
-            "pass enforce_sorted=False, and they are sorted here"
-        )
-    if not lengths or lengths[0] > x.shape[0]:
-        raise RuntimeError(
-            f"pack_padded_sequence(): the longest sequence has {max(lengths, default=0)} steps, the input {x.shape[0]}"
-        )
-    sizes = [sum(n > step for n in lengths) for step in range(lengths[0])]
-    data = tg.cat([x[step, :size] for step, size in enumerate(sizes)])
-    return PackedSequence(data, tg.tensor(sizes), order)
+        batch_dim = 0 if batch_first else 1
+        if input.dim() > 1 and lengths.shape[0] != input.shape[batch_dim]:
+            raise RuntimeError(
+                f"Expected `len(lengths)` to be equal to batch_size, but got {lengths.shape[0]} "
+                f"(batch_size={input.shape[batch_dim]})"
+            )
+        lengths, order = lengths.sort(descending=True, stable=True)
+        input = input.index_select(batch_dim, order)
+    data, batch_sizes = tg._pack_padded_sequence(input, lengths, batch_first)
+    return PackedSequence(data, batch_sizes, order, invert_permutation(order))
 
 
 @boundary
-def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_length=None):
+def pad_packed_sequence(
+    sequence, batch_first: bool = False, padding_value: float = 0.0, total_length: int | None = None
+):
     """(padded sequences, their lengths) of packed ones.
 
     Args:
         batch_first: give (batch, steps, ...) instead of (steps, batch, ...). padding_value: what fills up.
         total_length: pad to so many steps, at least the longest.
     """
-    sizes = sequence.batch_sizes.tolist()
-    steps = len(sizes)
+    steps = sequence.batch_sizes.shape[0]
     if total_length is not None:
         if total_length < steps:
             raise ValueError(
@@ -152,15 +137,11 @@ def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_le
                 f"total_length={total_length} and max sequence length being {steps}"
             )
         steps = total_length
-    parts = list(sequence.data.split(sizes))
-    rows = sequence.data.new_full((steps, sizes[0], *sequence.data.shape[1:]), padding_value)
-    filled = [tg.cat([part, rows[i, part.shape[0] :]]) for i, part in enumerate(parts)]
-    padded = tg.cat([tg.stack(filled), rows[len(parts) :]])
-    lengths = tg.tensor([sum(size > i for size in sizes) for i in range(sizes[0])])
-    if sequence.unsorted_indices is not None:
-        padded = padded.index_select(1, sequence.unsorted_indices)
-        lengths = lengths[sequence.unsorted_indices]
-    return padded.transpose(0, 1) if batch_first else padded, lengths
+    padded, lengths = tg._pad_packed_sequence(sequence.data, sequence.batch_sizes, batch_first, padding_value, steps)
+    order = sequence.unsorted_indices
+    if order is not None:
+        return padded.index_select(0 if batch_first else 1, order), lengths[order]
+    return padded, lengths
 
 
 @boundary

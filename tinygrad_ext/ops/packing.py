@@ -1,0 +1,119 @@
+"""Padded sequences packed, and back: what a PackedSequence holds, and the lengths, as tensors."""
+
+import itertools
+
+import tinygrad_ext as tg
+from tinygrad_ext.ops.record import op
+from tinygrad_ext.ops.samples import Sample, zeros
+
+
+def _pack(input, lengths, batch_first):
+    if lengths.dim() != 1 or lengths.dtype != tg.int64:
+        raise RuntimeError(
+            f"'lengths' argument should be a 1D CPU int64 tensor, but got {lengths.dim()}D {lengths.device} "
+            f"{lengths.dtype} tensor"
+        )
+    if input.dim() < 2:
+        raise RuntimeError(f"pack_padded_sequence(): input must have steps and a batch, got {input.dim()} dimensions")
+    x, counts = input.transpose(0, 1) if batch_first else input, lengths.tolist()
+    if len(counts) != x.shape[1]:
+        raise RuntimeError(
+            f"Expected `len(lengths)` to be equal to batch_size, but got {len(counts)} (batch_size={x.shape[1]})"
+        )
+    if counts and min(counts) <= 0:
+        raise RuntimeError(
+            "Length of all samples has to be greater than 0, but found an element in 'lengths' that is <= 0"
+        )
+    if any(a < b for a, b in itertools.pairwise(counts)):
+        raise RuntimeError(
+            f"`lengths` array must be sorted in decreasing order when `enforce_sorted` is True, but it is {counts}: "
+            "pass enforce_sorted=False, and they are sorted here"
+        )
+    if not counts or counts[0] > x.shape[0]:
+        raise RuntimeError(
+            f"pack_padded_sequence(): the longest sequence has {max(counts, default=0)} steps, the input {x.shape[0]}"
+        )
+    batch_sizes = (lengths > tg.arange(counts[0]).unsqueeze(1)).sum(1)
+    return tg.cat([x[step, :size] for step, size in enumerate(batch_sizes.tolist())]), batch_sizes
+
+
+def _pad(data, batch_sizes, batch_first, padding_value, total_length):
+    sizes = batch_sizes.tolist()
+    if batch_sizes.dim() != 1 or batch_sizes.dtype != tg.int64 or data.dim() == 0 or sum(sizes) != data.shape[0]:
+        raise RuntimeError(
+            f"pad_packed_sequence(): batch_sizes must be one-dimensional, of int64, and sum to the rows of data, got "
+            f"{sizes} of {batch_sizes.dtype} and data of shape {list(data.shape)}"
+        )
+    steps = max(len(sizes), total_length)
+    rows = data.new_full((steps, sizes[0], *data.shape[1:]), padding_value)
+    filled = [tg.cat([part, rows[i, part.shape[0] :]]) for i, part in enumerate(data.split(sizes))]
+    padded = tg.cat([tg.stack(filled), rows[len(sizes) :]])
+    lengths = (batch_sizes > tg.arange(sizes[0]).unsqueeze(1)).sum(1)
+    return padded.transpose(0, 1) if batch_first else padded, lengths
+
+
+def _pack_reference(x, lengths, batch_first):
+    import numpy as np
+
+    x = x.swapaxes(0, 1) if batch_first else x
+    sizes = np.array([sum(n > step for n in lengths) for step in range(lengths[0])])
+    return np.concatenate([x[step, :n] for step, n in enumerate(sizes)]), sizes
+
+
+def _pad_reference(data, batch_sizes, batch_first, padding_value, total_length):
+    import numpy as np
+
+    shape = max(len(batch_sizes), total_length), batch_sizes[0], *data.shape[1:]
+    padded, at = np.full(shape, padding_value, data.dtype), 0
+    for step, n in enumerate(batch_sizes):
+        padded[step, :n] = data[at : at + n]
+        at += n
+    lengths = np.array([sum(n > b for n in batch_sizes) for b in range(batch_sizes[0])])
+    return padded.swapaxes(0, 1) if batch_first else padded, lengths
+
+
+def _pack_samples(make):
+    yield Sample(make(4, 3, 2), make.of([4, 2, 2], tg.int64), False)
+    yield Sample(make(2, 5), make.of([4, 1], tg.int64), True)
+
+
+def _pad_samples(make):
+    yield Sample(make(6, 2), make.of([3, 2, 1], tg.int64), False, 0.0, 3)
+    yield Sample(make(5), make.of([2, 2, 1], tg.int64), True, -1.0, 5)
+
+
+op(
+    "aten::_pack_padded_sequence(Tensor input, Tensor lengths, bool batch_first) -> (Tensor, Tensor)",
+    compose=_pack,
+    variants="function",
+    types="bool int natural float half complex",
+    tags="data_dependent",
+    samples=_pack_samples,
+    reference=_pack_reference,
+    errors=[
+        (lambda: tg._pack_padded_sequence(zeros(3), tg.tensor([1]), False), RuntimeError, "steps and a batch"),
+        (lambda: tg._pack_padded_sequence(zeros(3, 2), tg.tensor([1]), False), RuntimeError, "got 1 (batch_size=2)"),
+        (lambda: tg._pack_padded_sequence(zeros(3, 1), tg.tensor([0]), False), RuntimeError, "greater than 0"),
+        (lambda: tg._pack_padded_sequence(zeros(3, 2), tg.tensor([1, 2]), False), RuntimeError, "decreasing order"),
+        (lambda: tg._pack_padded_sequence(zeros(3, 1), tg.tensor([4]), False), RuntimeError, "has 4 steps, the input"),
+        (lambda: tg._pack_padded_sequence(zeros(3, 1), tg.tensor([1.0]), False), RuntimeError, "1D CPU int64 tensor"),
+    ],
+    doc="(the steps of padded sequences one after the other, how many sequences go on at each step). input: (steps, "
+    "batch, ...), with batch_first (batch, steps, ...). lengths: int64 (batch,), positive and not rising.",
+)
+op(
+    "aten::_pad_packed_sequence(Tensor data, Tensor batch_sizes, bool batch_first, Scalar padding_value, "
+    "int total_length) -> (Tensor, Tensor)",
+    compose=_pad,
+    variants="function",
+    types="bool int natural float half complex",
+    tags="data_dependent",
+    samples=_pad_samples,
+    reference=_pad_reference,
+    errors=[
+        (lambda: tg._pad_packed_sequence(zeros(3), tg.tensor([2]), False, 0, 1), RuntimeError, "sum to the rows"),
+    ],
+    doc="(padded sequences, their lengths) of packed ones: (steps, batch, ...), with batch_first (batch, steps, ...), "
+    "of total_length steps, or as many as the longest where those are more. Raises RuntimeError where batch_sizes do "
+    "not sum to the rows of data.",
+)
