@@ -32,3 +32,21 @@ def test_a_row_that_is_split_leaves_the_others_as_they_are():
     for _ in range(2):
         agree(g, tg.ones(2))
     assert len(g.executor.boxed) == 30 and len(g.executor.misses) == 30
+
+
+def test_what_no_plan_has_many_of_is_looked_for_once_in_a_row(monkeypatch):
+    """An attempt for each would go through all nodes behind it each time. Those before it were planned, and stay so."""
+    planned = "  %a: Tensor = aten::index_put(%x, [%at], %v, False)\n"
+    lines = [f"  %x{i}: Tensor = aten::tanh(%{f'y{i - 1}' if i else 'a'})" for i in range(60)]
+    lines = [
+        f"{line}\n  %m{i}: Tensor = aten::gt.Tensor(%x{i}, 0.5)\n"
+        f"  %y{i}: Tensor = aten::index_put(%x{i}, [%m{i}], %v, False)"
+        for i, line in enumerate(lines)
+    ]
+    text = "graph f(%x: Tensor, %at: Tensor, %v: Tensor) {\n" + planned + "\n".join(lines) + "\n  return %y59\n}"
+    g, attempts = graph(text), []
+    monkeypatch.setattr(cutting, "Planner", lambda row: attempts.append(row) or Planner(row))
+    for _ in range(2):
+        agree(g, tg.linspace(-1, 1, 5), tg.tensor([1, 3]), tg.tensor(0.75))
+    assert len(g.executor.boxed) == 60 and sum(g.executor.found.values()) <= 10
+    assert len(attempts) <= 60 + 2 * sum(g.executor.found.values())

@@ -177,7 +177,7 @@ class Cut:
         for node in nodes:
             if not self._stands_alone(node):
                 own = set(map(id, used_values(node)))
-                if len(reads | own) > MOST:
+                if len(reads) + len(own - reads) > MOST:
                     found.append(row)
                     row, made, reads = [], set(), set()
                 row.append(node)

@@ -7,7 +7,7 @@ called with.
 A plan knows nothing of autograd: results have no history.
 """
 
-from collections import namedtuple
+from collections import Counter, namedtuple
 
 from tinygrad_ext.autograd import no_grad
 
@@ -16,6 +16,8 @@ from .cutting import Cut, Row, places_of, updated
 from .flattening import Spread, depths_of, without_functions
 from .passes.functional import stays
 from .routine import Routine
+
+FOUND = 8  # nodes of an op that no plan has for one reason, before those behind them in a row are taken for such too
 
 
 class Executor:
@@ -41,6 +43,7 @@ class Executor:
         self.graph = graph = graph if self.one_by_one else without_functions(graph)
         self.updates = [(len(graph.outputs) + k, len(graph.inputs) + k) for k in updates if graph.state[k].written]
         self.boxed, self.misses, self.overflows = {}, [], 0
+        self.found = Counter()  # (op, why no plan has it) -> nodes
         self.inputs = [*graph.inputs, *(s.value for s in graph.state)]
         self.outputs = [*graph.outputs, *(s.new for s in graph.state)]
         depths = [] if self.one_by_one else depths_of(self.graph)
@@ -137,6 +140,11 @@ class Executor:
 
     def box(self, row, nodes, reason):
         """Let nodes of a row be done by calls of their ops from now on; returns the steps that take its place."""
+        op = nodes[0].op
+        self.found[op, reason] += 1
+        if self.found[op, reason] > FOUND:
+            behind = row.nodes[row.nodes.index(nodes[0]) :]
+            nodes = [*nodes, *(node for node in behind if node.op == op)]
         self.boxed.update(dict.fromkeys(nodes, reason))
         if self.flow is not None:
             return self.cuts[nodes[0]].split(row)
