@@ -236,6 +236,10 @@ class Planner:
         if node.op in _OF_ELEMENTS and isinstance(args[0], Tensor) and len(args) == 1:
             args = [self.known(self.lowering.item(args[0]))]
             numbers = numbers_in(args)
+        if node.op == "prim::tensor.int" and not args[0].dim():
+            number = self.known(self.lowering.item(args[0]))
+            if type(number.value) is int:
+                return (number,)
         looks = node.op not in _OF_PARTS and node.op != "prim::item" and not _is_entry(node, args)
         if looks and _holds_tensor(args if node.op not in _OF_SIZES else args[1:]):
             raise NotPlanned(f"{node.op} looks at a tensor")

@@ -64,9 +64,3 @@ def test_script_gives_what_eager_mode_gives(kind, both, enforce, given, tmp_path
             for a, b in zip(flat(wanted), flat(result)):
                 assert (a is b is None) or a.equal(b)
             assert all(a.equal(b) for a, b in zip(gradients[0], found))
-
-
-def test_a_trace_refuses_what_hangs_on_the_lengths():
-    layer = nn.GRU(4, 3)
-    with pytest.raises(RuntimeError, match="reads the elements"):
-        jit.trace(lambda data, sizes: layer(PackedSequence(data, sizes))[0].data, (tg.randn(3, 4), tg.tensor([2, 1])))

@@ -72,7 +72,7 @@ def _number_in(tensor, argument, whole):
     if tensor.dim() or odd or tensor.requires_grad:
         told = f"{tensor.dtype}, shape {tuple(tensor.shape)}{', requires grad' if tensor.requires_grad else ''}"
         raise TypeError(
-            f"argument '{argument}' must be {'int' if whole else 'a number'}, not a Tensor ({told}); a tensor of no "
+            f"{argument} must be {'int' if whole else 'a number'}, not a Tensor ({told}); a tensor of no "
             f"dimensions{' and a whole dtype' if whole else ''} that requires no grad is taken. Write x.item()"
         )
     number = tensor.item()

@@ -14,6 +14,7 @@ from tinygrad_ext.graph.passes import Functional
 from tinygrad_ext.graph.signature import output_types, signature_of
 from tinygrad_ext.graph.types import ANY, BOOL, FLOAT, INT, NONE, STR, TENSOR, Type, accepts
 
+from .conversions import as_declared
 from .environment import ABSENT, Branch, Scope, merge, refine
 from .errors import CompileError, Error, UnsupportedNodeError, message, misfit
 from .types import NoType, parts_of, unify
@@ -210,17 +211,11 @@ class Compiler:
             operand = self._whole(operand, wanted, what)
         elif operand is Ellipsis or type(operand) is slice:
             self.fault("this is only an index")
-        operand = self.as_declared(self.cast_to_interface(operand, wanted), wanted)
+        operand = as_declared(self, self.cast_to_interface(operand, wanted), wanted, what)
         given = type_of(operand)
         if wanted is not None and not accepts(wanted, given):
             self.fault(misfit(what, wanted, given), self._way_out(wanted, given))
         return operand
-
-    def as_declared(self, operand, wanted):
-        """The operand; a power or a rounded number is a float where the program declares one."""
-        made = operand.node.op if isinstance(operand, Value) and operand.node is not None else None
-        whole = wanted is FLOAT and made in ("prim::pow", "prim::round") and operand.type is INT
-        return self.emit("prim::float", (operand,), FLOAT) if whole else operand
 
     def _way_out(self, wanted, given):
         if given is TENSOR and wanted in (INT, FLOAT, BOOL):

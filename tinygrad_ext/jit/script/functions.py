@@ -8,9 +8,10 @@ import typing
 import weakref
 
 from tinygrad_ext.core.data.tensor import Tensor
-from tinygrad_ext.graph.types import FLOAT, INT, NONE, TENSOR, accepts
+from tinygrad_ext.graph.types import NONE, TENSOR, accepts
 
 from .compiler import Frame, hook
+from .conversions import as_declared, element, number_of
 from .environment import ABSENT, RESULT, RETURNED, NeverReturns, Scope
 from .errors import FrontendError, NotSupportedError
 from .expressions import KINDS, kind
@@ -325,9 +326,10 @@ def _bind(c, scope, parameters, operands):
 
 def converted(c, type, operand):
     """The only element of a tensor where a number is wanted."""
-    if type in (INT, FLOAT) and type_of(operand) is TENSOR:
-        return c.emit(f"prim::{type}", (operand,), type)
-    return c.as_declared(c.cast_to_interface(operand, type), type)
+    number = number_of(type) if type_of(operand) is TENSOR else None
+    if number is not None:
+        return element(c, operand, number, f"an argument that is {number}")
+    return as_declared(c, c.cast_to_interface(operand, type), type)
 
 
 def check_argument(c, parameters, name, type, operand, in_caller=False):

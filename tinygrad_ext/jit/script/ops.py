@@ -228,7 +228,7 @@ def _element(c, arg, operand, record, convert, optional):
         if wanted in (FLOAT, INT) and given.word == "Scalar":
             return c.emit(f"prim::{wanted}", (operand,), wanted)
         if wanted in (FLOAT, INT, SCALAR) and given is TENSOR:
-            return c.emit(f"prim::tensor.{str(wanted).lower()}", (operand, arg.name), wanted)
+            return c.emit(f"prim::tensor.{str(wanted).lower()}", (operand, f"argument '{arg.name}'"), wanted)
     raise _mismatch(arg, given)
 
 

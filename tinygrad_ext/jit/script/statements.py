@@ -7,6 +7,7 @@ from tinygrad_ext.graph.primitives.objects import word_of
 from tinygrad_ext.graph.types import ANY, BOOL, NONE, accepts
 
 from .compiler import hook, statement
+from .conversions import as_declared
 from .environment import ABSENT, FLAGS, LEFT, RESULT, RETURNED, SKIPPED, NeverReturns, refine
 from .errors import AnnotationError, NotSupportedError, misfit
 from .types import unify
@@ -235,7 +236,7 @@ def _annotated(c, node):
         )
     c.scope.declared[node.target.id] = type
     if node.value is not None:
-        operand = c.as_declared(c.as_interface(c.hinted(node.value, type), type), type)
+        operand = as_declared(c, c.as_interface(c.hinted(node.value, type), type), type)
         given = type_of(operand)
         if not isinstance(operand, Static) and not accepts(type, given):
             c.fault(
