@@ -22,6 +22,7 @@ from tinygrad_ext.graph.joint_call cimport JointCall
 from tinygrad_ext.graph.keys cimport kind_of_tensor, same_kind
 from tinygrad_ext.jit.watch cimport Watch
 
+from tinygrad_ext.graph.aliases import SharedMemoryError
 from tinygrad_ext.graph.derivative import derivative_of
 from tinygrad_ext.graph.keys import key_of
 from tinygrad_ext.graph.primitives import GuardFailed
@@ -91,7 +92,7 @@ cdef class Call:
                 self.runner.reasons.append(str(failed))
         given = tuple([<object>args[i] for i in range(n)])
         keywords = () if names == NULL else <tuple>names
-        return self.look(given, keywords, args, n, tried or [])
+        return self.look(given, keywords, args, n, names, tried or [])
 
     cdef Binding fitting(self, PyObject **args, Py_ssize_t n, PyObject *names):
         """The binding for a call, put before the others; None where there is none yet."""
@@ -103,11 +104,17 @@ cdef class Call:
                 return <Binding>self.bindings[0]
         return None
 
-    cdef object look(self, tuple given, tuple keywords, PyObject **args, Py_ssize_t n, list tried):
-        """Have a binding found or made, and run it."""
+    cdef object look(self, tuple given, tuple keywords, PyObject **args, Py_ssize_t n, PyObject *names, list tried):
+        """Have a binding found or made, and run it. Where what the program writes to lies in memory that it has by another
+        name too, no graph tells what is written when, and the program itself runs."""
         cdef Binding b
         while True:
-            b = self.runner.find(given, keywords, tried)
+            try:
+                b = self.runner.find(given, keywords, tried)
+            except SharedMemoryError:
+                if isinstance(self, FirstCall):     # who says why, and runs it
+                    raise
+                return PyObject_Vectorcall(<PyObject *>self.runner.function, args, n - len(keywords), names)
             self.bindings = [b, *[old for old in self.bindings if (<Binding>old).captured is not b.captured]]
             try:
                 return b.run(args, n)
