@@ -38,6 +38,27 @@ def test_a_default_that_calls_would_share_is_refused(default):
         jit.script(program)
 
 
+def _numbers(
+    scale: float = 5,
+    on: bool = 1,
+    count: int = True,
+    phase: complex = 2,
+    maybe: float | None = 3,
+    pair: tuple[float, tuple[int, float]] = (1, (2, 3)),
+):
+    return scale, on, count, phase, maybe, pair
+
+
+def test_a_default_is_the_number_that_its_declaration_tells():
+    def calls(x: float):
+        return _numbers(x), _numbers()
+
+    whole = (5.0, True, 1, 2 + 0j, 3.0, (1.0, (2, 3.0)))
+    for given in (jit.script(_numbers)(), *jit.script(calls)(5.0)):
+        assert repr(given) == repr(whole)
+    assert jit.script(_numbers)(maybe=None)[4] is None
+
+
 def test_a_declaration_of_an_overload_does_nothing():
     with pytest.raises(RuntimeError, match="Only `pass` statement"):
 

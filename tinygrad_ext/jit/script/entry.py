@@ -12,7 +12,7 @@ from tinygrad_ext.graph.check import type_of
 from tinygrad_ext.graph.ir import values_in
 from tinygrad_ext.graph.primitives import contexts as contexts_of_run
 from tinygrad_ext.graph.primitives.objects import PYTHONS, also_error, fits, keep_caller, word_of
-from tinygrad_ext.graph.types import ANY, BOOL, FLOAT, TENSOR, Type, accepts
+from tinygrad_ext.graph.types import ANY, BOOL, TENSOR, Type, accepts
 
 from . import (  # each file adds its handlers to the compiler's tables
     builtins,
@@ -40,7 +40,7 @@ from . import (  # each file adds its handlers to the compiler's tables
     traced,
 )
 from .compiler import Compiler, Frame
-from .functions import Parameters, lookup_of, result_of
+from .functions import Parameters, declared_default, lookup_of, result_of
 from .interfaces import why_not
 from .overloads import check_implemented
 from .source import source_of
@@ -312,13 +312,14 @@ def _declare(c, parameters, bound, examples):
         if node is None and i >= len(examples):
             c.untold[id(c.scope.bound[name])] = name
         if name in parameters.defaults:
+            parameters.defaults[name] = declared_default(parameters.defaults[name], type)
             _check_default(c, name, type, parameters.defaults[name], node)
     return types
 
 
 def _check_default(c, name, type, default, node):
     given = type_of_python(default)
-    if given is not None and (accepts(type, given) or fits(default, type) or (type is FLOAT and given.word == "int")):
+    if given is not None and (accepts(type, given) or fits(default, type)):
         return
     inferred = f" '{name}' is Tensor because it has no annotation." if node is None else ""
     c.fault(f"Expected a default value of type {type} for parameter '{name}', not {default!r}.{inferred}")

@@ -8,7 +8,7 @@ import typing
 import weakref
 
 from tinygrad_ext.core.data.tensor import Tensor
-from tinygrad_ext.graph.types import NONE, TENSOR, accepts
+from tinygrad_ext.graph.types import BOOL, COMPLEX, FLOAT, INT, NONE, TENSOR, accepts
 
 from .compiler import Frame, hook
 from .conversions import as_declared, element, number_of
@@ -161,7 +161,9 @@ def _missing(name):
 
 
 class Parameters:
-    """What a function takes. names; required or default for each; kinds; type nodes."""
+    """What a function takes. names; required or default for each; kinds; type nodes; left: names without argument."""
+
+    left = ()
 
     def __init__(self, c, function, source, skip=0, outside=False):
         """outside: the function is not compiled, so it may take any number of arguments."""
@@ -212,11 +214,11 @@ class Parameters:
             if name in found:
                 c.fault(f"argument '{name}' is given twice")
             found[name] = operand
-        for name in names:
-            if name not in found:
-                if name not in self.defaults:
-                    c.fault(f"Argument {name} not provided: {self.function}() is missing value for argument '{name}'")
-                found[name] = c.default(self.defaults[name], name)
+        self.left = [name for name in names if name not in found]
+        for name in self.left:
+            if name not in self.defaults:
+                c.fault(f"Argument {name} not provided: {self.function}() is missing value for argument '{name}'")
+            found[name] = c.default(self.defaults[name], name)
         if self.rest is not None:
             found[self.rest] = TupleValue(rest)
         return found
@@ -233,6 +235,20 @@ def default(c, value, name):
         kept = c.defaults.setdefault(id(value), _Default(value))
         return c.field(kept, "value", f"{c.frame.source.name}.{name}", "constant", TENSOR)
     return c.python(value, f"the default of {name}")
+
+
+_NUMBERS = {BOOL: (bool, (int, float)), INT: (int, bool), FLOAT: (float, int), COMPLEX: (complex, (int, float))}
+
+
+def declared_default(value, type):
+    """A default as its declaration holds it: a number of the type that is told, also inside of Optional and Tuple."""
+    if type.word == "Optional" and value is not None:
+        return declared_default(value, type.args[0])
+    if type.word == "Tuple" and isinstance(value, tuple) and len(value) == len(type.args):
+        parts = [declared_default(*pair) for pair in zip(value, type.args)]
+        return builtins.type(value)._make(parts) if hasattr(value, "_make") else tuple(parts)
+    kind, taken = _NUMBERS.get(type, (None, ()))
+    return kind(value) if isinstance(value, taken) else value
 
 
 def _holds_mutable(value):
@@ -310,6 +326,8 @@ def _bind(c, scope, parameters, operands):
             scope.bound[name] = operand
             continue
         type = TENSOR if node is None else c.type_of_annotation(node)
+        if name in parameters.left:
+            operand = c.default(declared_default(parameters.defaults[name], type), name)
         if c.broadcasts.get(node) and accepts(type.args[0], type_of(operand)):
             operand = ListLiteral([operand] * c.broadcasts[node])
         if isinstance(operand, Static) and type_of(operand) is None:
