@@ -2,7 +2,6 @@
 
 import tinygrad_ext as tg
 
-from ..core.call.subclass import become
 from ..core.data.tensor import Carried, Parameter, Tensor
 from ..tensor.copying import is_carried_parameter
 
@@ -71,10 +70,7 @@ class UninitializedTensorMixin:
         self.data = tg.empty(
             shape, device=self.device if device is None else device, dtype=self.dtype if dtype is None else dtype
         )
-        if self.cls_to_become in (Tensor, Parameter):
-            become(self, self.cls_to_become)
-        else:
-            self.__class__ = self.cls_to_become
+        self.__class__ = self.cls_to_become
 
     @property
     def shape(self):

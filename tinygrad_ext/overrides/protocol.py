@@ -25,6 +25,7 @@ NOT_OVERRIDABLE = {
     "__doc__": "text",
     "__array_priority__": "a number",
     "__torch_function__": "the protocol itself",
+    "__class__": "a class is asked about before an override is looked for",
     "__torch_dispatch__": "the protocol below autograd",
     "__iter__": "ends in dim and unbind, which are asked about",
     "__array_ufunc__": "ends in operators, numpy() and __array_wrap__, which are asked about",

@@ -5,6 +5,7 @@ shares memory before shares it after: two views in one pickle, or in one deepcop
 """
 
 import copy
+import inspect
 import weakref
 
 from tinygrad_ext.core.call import interop as _core
@@ -99,6 +100,7 @@ def parameter_class(cls):
             "__module__": cls.__module__,
             "__qualname__": cls.__qualname__,
             "__doc__": cls.__doc__,
+            "__torch_function__": inspect.getattr_static(cls, "__torch_function__"),  # else that of Parameter
             "_parameter_of": cls,
         }
         made = _parameter_classes[cls] = type(cls)(cls.__name__, (cls, Parameter), body)

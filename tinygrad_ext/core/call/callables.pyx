@@ -29,7 +29,7 @@ from tinygrad_ext.core.call.overloaded cimport (
     INDEX_DEPTH, NO_FOREIGN, brings_function, holds_overloaded, overloaded,
 )
 from tinygrad_ext.core.call.overrides cimport all_declined, ask
-from tinygrad_ext.core.data.tensor cimport Tensor, exact, needs_grad
+from tinygrad_ext.core.data.tensor cimport Parameter, Tensor, exact, needs_grad
 from tinygrad_ext.core.data.types cimport F_NESTED, F_NUMBER
 
 cdef extern from "vectorcall.h":
@@ -377,6 +377,7 @@ def _install():
     tgx_enable_vectorcall(OpPacket, offset, False)
     tgx_enable_vectorcall(OpMethod, offset, True)
     tgx_open_type(Tensor)
+    tgx_open_type(Parameter)
     own_types(OpFunction, OpMethod)
 
 

@@ -11,9 +11,9 @@ from tinygrad_ext.core.call.dispatch cimport TGX_MODES, TGX_NO_SUBCLASS, state, 
 from tinygrad_ext.core.call.mode_stack cimport ModeStack, modes_on, stack_of
 from tinygrad_ext.core.call.mode_stack import mode_stack
 from tinygrad_ext.core.call.overloaded cimport function_of, insert_overloaded, is_registered, registered_for
-from tinygrad_ext.core.data.tensor cimport Tensor
+from tinygrad_ext.core.data.tensor cimport Parameter, Tensor
 from tinygrad_ext.core.call.unasked cimport run_plain
-from tinygrad_ext.core.call.unasked import redispatch_function
+from tinygrad_ext.core.call.unasked import _disabled_torch_function_impl, redispatch_function
 
 cdef extern from "Python.h":
     PyTypeObject *Py_TYPE(object o)
@@ -195,5 +195,6 @@ def install(default, path_of):
     """Take over what the layers above define: Tensor's `__torch_function__`, and how messages name a function."""
     global _default, _path_of
     Tensor.__torch_function__ = default
+    Parameter.__torch_function__ = _disabled_torch_function_impl    # what is computed of a subclass's is a plain tensor
     _default = function_of(<PyTypeObject *>Tensor)
     _path_of = path_of

@@ -11,8 +11,9 @@ from tinygrad_ext.core.data.geometry cimport ANY_ROOM, reach, read_numbers
 from tinygrad_ext.core.data.tensor cimport FRESH
 from tinygrad_ext.core.data.slots cimport slot
 from tinygrad_ext.core.data.tensor cimport (
-    REQUIRES_GRAD, RETAINS_GRAD, Parameter, Tensor, alias, blank, finish, let_know, needs_grad, set_geometry,
+    REQUIRES_GRAD, RETAINS_GRAD, Carried, Tensor, alias, blank, finish, let_know, needs_grad, set_geometry,
 )
+from tinygrad_ext.core.data.tracking cimport track_all
 from tinygrad_ext.core.data.types cimport ITEMSIZE, TGX_MAX_DIMS, int64_t
 
 cdef extern from "Python.h":
@@ -21,7 +22,20 @@ cdef extern from "Python.h":
         newfunc tp_new
         Py_ssize_t tp_basicsize, tp_dictoffset, tp_weaklistoffset
         unsigned long tp_flags
+        PyObject *tp_dict
+    ctypedef object (*getter)(object, void *)
+    ctypedef int (*setter)(object, PyObject *, void *) except -1
+    ctypedef struct PyGetSetDef:
+        const char *name
+        getter get
+        setter set
+        const char *doc
+        void *closure
+    object PyDescr_NewGetSet(PyTypeObject *type, PyGetSetDef *getset)
+    int PyDict_SetItem(object mapping, object key, object value) except -1
+    void PyType_Modified(PyTypeObject *type)
     void Py_DECREF(object o)
+    void Py_INCREF(object o)
     void Py_SET_TYPE(object o, PyTypeObject *type)
     unsigned long Py_TPFLAGS_HEAPTYPE
 
@@ -92,24 +106,44 @@ def is_filled(Tensor t not None):
     return t.storage is not None or t.device_id != CPU
 
 
-def become(Tensor t not None, cls):
-    """Make t itself, of a subclass of cls written in Python, an instance of cls: of Tensor or Parameter.
+cdef object _class_of(object self, void *closure):
+    return type(self)
+
+
+cdef int _become(object self, PyObject *given, void *closure) except -1:
+    """`self.__class__ = cls`: self itself becomes an instance of cls, another class of tensors that adds no slots.
 
     Python assigns a `__class__` between classes written in Python alone, as it cannot know that others are laid out
-    alike. Here it is known: a subclass with `__slots__ = ()` adds nothing to its instances. Like other instances of
-    subclasses, t stays known to the garbage collector.
+    alike. Here it is known: a Tensor has room for a `__dict__` and weak references. Like other instances of
+    subclasses, self is known to the garbage collector from then on, also as a plain Tensor.
     """
     cdef CType *old
     cdef CType *new
-    before = type(t)
-    if cls is not Tensor and cls is not Parameter:
-        raise TypeError(f"expected Tensor or Parameter, not {cls!r}")
+    if given == NULL:
+        raise TypeError("can't delete __class__ attribute")
+    before, cls = type(self), <object>given
+    if not (isinstance(cls, type) and issubclass(cls, Tensor)) or cls is Carried or before is Carried:
+        _python_class.__set__(self, cls)        # says why not
+        return 0
     old, new = <CType *>before, <CType *>cls
-    if not (issubclass(before, cls) and old.tp_flags & Py_TPFLAGS_HEAPTYPE and old.tp_basicsize == new.tp_basicsize
-            and old.tp_dictoffset == new.tp_dictoffset and old.tp_weaklistoffset == new.tp_weaklistoffset):
-        raise TypeError(f"a {before.__name__} is no {cls.__name__} with nothing added, see become()")
-    Py_SET_TYPE(t, <PyTypeObject *>cls)
-    Py_DECREF(before)       # an instance of a class written in Python holds it
+    if not (old.tp_basicsize == new.tp_basicsize and old.tp_dictoffset == new.tp_dictoffset
+            and old.tp_weaklistoffset == new.tp_weaklistoffset):
+        _python_class.__set__(self, cls)        # between classes with the same slots
+        return 0
+    if (<Tensor>self).link.next != NULL:
+        track_all()
+    if new.tp_flags & Py_TPFLAGS_HEAPTYPE:      # an instance of a class written in Python holds it
+        Py_INCREF(cls)
+    Py_SET_TYPE(self, <PyTypeObject *>cls)
+    if old.tp_flags & Py_TPFLAGS_HEAPTYPE:
+        Py_DECREF(before)
+    return 0
+
+
+_python_class = object.__dict__["__class__"]
+cdef PyGetSetDef _class = PyGetSetDef("__class__", <getter>_class_of, <setter>_become, NULL, NULL)
+PyDict_SetItem(<object>(<CType *>Tensor).tp_dict, "__class__", PyDescr_NewGetSet(<PyTypeObject *>Tensor, &_class))
+PyType_Modified(<PyTypeObject *>Tensor)
 
 
 def make_subclass(cls, Tensor data not None, bint require_grad=False):

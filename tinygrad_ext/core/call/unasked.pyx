@@ -77,6 +77,7 @@ cdef object _convert(object result, object cls):
 @cython.binding(False)
 def _disabled_torch_function_impl(func, types, args=(), kwargs=None):
     """The `__torch_function__` of a type that does not override: the call runs as on plain tensors."""
+    is_ours(func)       # PyTorch's own functions ask it too
     return _without_types(func, tuple(args), {} if kwargs is None else kwargs)
 
 

@@ -26,7 +26,7 @@ static void tgx_enable_vectorcall(PyObject *type, Py_ssize_t offset, int method)
     PyType_Modified(t);
 }
 
-/* Tensor stays open as PyTorch's is: attributes can be set on the type. */
+/* Tensor and Parameter stay open as PyTorch's are: attributes can be set on the types. */
 static void tgx_open_type(PyObject *type) {
 #ifdef Py_TPFLAGS_IMMUTABLETYPE
     ((PyTypeObject *)type)->tp_flags &= ~Py_TPFLAGS_IMMUTABLETYPE;
