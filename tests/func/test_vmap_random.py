@@ -13,6 +13,7 @@ DRAWS = {
     "randint": lambda x: tg.randint(100, (5,)),
     "randperm": lambda x: tg.randperm(20),
     "normal": lambda x: tg.normal(0.0, 1.0, (5,)),
+    "normal of a std without dimensions": lambda x: tg.normal(tg.zeros(3), tg.tensor(2.0)),
     "rand_like": lambda x: tg.rand_like(x),
     "randn_like": lambda x: tg.randn_like(x),
     "dropout": lambda x: tg.nn.functional.dropout(x, 0.5),

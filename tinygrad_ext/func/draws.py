@@ -74,7 +74,9 @@ def _different(level, op, args):
     call, names = operation(op), [a.name for a in op.schema.args]
     if op.name == "aten::randperm":
         return functions["stack"]([call(*args) for _ in range(level.size)])
-    tensors = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
+    # one without dimensions may stand for a number, as the std of normal(mean, std)
+    wanted = (a.type.startswith("Tensor") for a in op.schema.args)
+    tensors = [i for i, (a, fits) in enumerate(zip(args, wanted)) if fits and isinstance(a, Tensor)]
     row = list(args)
     if not tensors:
         at = names.index("size")
