@@ -175,6 +175,31 @@ def test_both_derivatives_of_batch_norm(training):
     assert gradcheck(run, (t, w, b)) and gradgradcheck(run, (t, w, b))
 
 
+@pytest.mark.parametrize("wanted", [(0,), (1,), (2,), (1, 2), (0, 1, 2)], ids=str)
+@pytest.mark.parametrize(
+    "norm",
+    [
+        lambda t, w, b: F.batch_norm(t, None, None, w, b, training=True),
+        lambda t, w, b: F.batch_norm(t, tg.zeros(4), tg.ones(4), w, b),
+        lambda t, w, b: F.instance_norm(t, None, None, w, b),
+        lambda t, w, b: F.group_norm(t, 2, w, b),
+        lambda t, w, b: F.layer_norm(t.mT, (4,), w, b).mT,
+    ],
+    ids=["batch_norm", "fixed batch_norm", "instance_norm", "group_norm", "layer_norm"],
+)
+def test_the_gradient_of_some_operands_has_a_derivative_by_what_comes_in(norm, wanted):
+    operands = [tg.randn(*shape, requires_grad=True) for shape in ((3, 4, 5), (4,), (4,))]
+    out = norm(*operands)
+    incoming = tg.randn(out.shape, requires_grad=True)
+    some = [operands[i] for i in wanted]
+    along = [tg.randn(t.shape) for t in some]
+    grads = tg.autograd.grad(out, some, incoming, create_graph=True)
+    (found,) = tg.autograd.grad(grads, [incoming], along)
+    assert found.shape == out.shape
+    inner = sum((g * a).sum() for g, a in zip(grads, along))
+    close((found * incoming).sum(), inner, 1e-3)  # the gradients are linear in what comes in
+
+
 def test_instance_norm_is_batch_norm_of_each_example():
     t = tg.randn(2, 3, 5)
     mean, var = tg.zeros(3), tg.ones(3)

@@ -35,7 +35,7 @@ def _twice(u, uw, ub, grad, x, weight, mean, r, dims, spread):
         by_grad = by_grad + uw * y
         by_y = by_y + uw * grad
     if ub is not None:
-        by_grad = by_grad + ub
+        by_grad = by_grad + ub.expand(grad.shape)
     if u is not None or uw is not None:
         by_x = by_x + project(by_y)
     return tuple(t if hasattr(t, "shape") else None for t in (by_grad, by_x, by_weight))
@@ -77,5 +77,5 @@ def _fixed_twice(u, uw, ub, grad, x, weight, mean, r, dims):
         by_grad = by_grad + uw * (x - mean) * r
         by_x = uw * grad * r
     if ub is not None:
-        by_grad = by_grad + ub
+        by_grad = by_grad + ub.expand(grad.shape)
     return tuple(t if hasattr(t, "shape") else None for t in (by_grad, by_x, by_weight))
