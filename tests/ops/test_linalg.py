@@ -3,6 +3,7 @@
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import tinygrad_ext as tg
@@ -109,6 +110,18 @@ def test_products_work_without_a_blas():
         "assert b.blas_info()['library'] is None"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    "equation",
+    ["bij,bjk->bki", "ij,jk->ki", "ab,cd->acbd", "abcd,cdef->efab", "i,j->ji", "xyz,xay->xaz", "ija,aklb,bmn->ijkl"],
+)
+def test_einsum_lays_its_result_out_in_the_order_of_the_output(equation):
+    terms, sizes = equation.partition("->")[0].split(","), {s: 2 + i % 3 for i, s in enumerate("abcdefijklmnxyz")}
+    operands = [tg.rand(*(sizes[s] for s in term)) for term in terms]
+    result = tg.einsum(equation, *operands)
+    assert result.is_contiguous()
+    np.testing.assert_allclose(result.numpy(), np.einsum(equation, *(t.numpy() for t in operands)), rtol=1e-5)
 
 
 def test_einsum_takes_operands_as_a_list_and_as_sublists():

@@ -192,7 +192,7 @@ def _plan(terms, output, shapes):
     ]
     for i, (t, other) in enumerate(rest):
         later = {s for _, x in rest[i + 1 :] for s in x}
-        out, term = _product(out, term, t, other, set(output) | later)
+        out, term = _product(out, term, t, other, set(output) | later, output)
     out, term = _sum_out(out, term, set(output))
     places = [term.index(s) for s in output]
     if places != list(range(len(places))):
@@ -237,8 +237,8 @@ def _count(sizes, subscripts):
     return n
 
 
-def _product(a, a_term, b, b_term, keep):
-    """One pair: (..., rows, summed) by (..., summed, columns)."""
+def _product(a, a_term, b, b_term, keep, output):
+    """One pair: (..., rows, summed) by (..., summed, columns); rows are of the operand that the output names first."""
     a, a_term = _sum_out(a, a_term, keep | set(b_term))
     b, b_term = _sum_out(b, b_term, keep | set(a_term))
     own = {"a": dict(zip(a_term, a.shape)), "b": dict(zip(b_term, b.shape))}
@@ -249,11 +249,14 @@ def _product(a, a_term, b, b_term, keep):
         b, b_term = _sum_out(b, b_term, set(b_term) - {s for s in alone if own["b"][s] != 1})
         a, a_term = _sum_out(a, a_term, set(a_term) - alone)
         b, b_term = _sum_out(b, b_term, set(b_term) - alone)
-        return _product(a, a_term, b, b_term, keep)
+        return _product(a, a_term, b, b_term, keep, output)
+    if summed and next((s in b_term for s in output if (s in a_term) != (s in b_term)), False):
+        a, a_term, b, b_term, own = b, b_term, a, a_term, {"a": own["b"], "b": own["a"]}
     batch = [s for s in a_term if s in b_term and s in keep]
     rows, cols = [s for s in a_term if s not in b_term], [s for s in b_term if s not in a_term]
     if not summed:
-        order = batch + rows + cols
+        whole = batch + rows + cols
+        order = [s for s in output if s in whole] + [s for s in whole if s not in output]
         return _arranged(a, a_term, order).mul(_arranged(b, b_term, order)), order
     left = _arranged(a, a_term, batch + rows + summed)
     right = _arranged(b, b_term, batch + summed + cols)
