@@ -83,6 +83,8 @@ def test_code_that_chooses_a_device_ends_on_the_cpu():
         lambda t: t.device("cuda", True),
         lambda t: t.device(),
         lambda t: t.device(None),
+        lambda t: t.device(device="cpu", index=0),
+        lambda t: t.device(device="cpu", type="cpu"),
         lambda t: t.device("cuda") < t.device("cpu"),
         lambda t: setattr(t.device("cuda"), "type", "cpu"),
         lambda t: setattr(t.device("cuda"), "new", 1),
@@ -95,6 +97,11 @@ def test_what_is_no_device_is_refused_as_pytorch_does(make):
     with pytest.raises(type(wanted.value)) as got:
         make(tg)
     assert type(got.value) is type(wanted.value)
+
+
+@pytest.mark.parametrize("given", ["cpu", "meta", "cuda:1", tg.device("cpu")], ids=str)
+def test_a_device_may_be_given_by_its_keyword(given):
+    assert tg.device(device=given) == tg.device(given)
 
 
 def test_a_file_is_not_loaded_to_a_device_that_is_not_here(tmp_path):

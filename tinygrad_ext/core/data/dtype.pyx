@@ -195,24 +195,25 @@ cdef class device:
     The devices of other machines, ``device("cuda:1")``, are objects too: what asks for memory on one raises.
     """
 
-    def __init__(self, type, index=None):
-        if isinstance(type, device) and index is None:
-            type, index = (<device>type).type, (<device>type).index
+    def __init__(self, type=None, index=None, *, device=None):
+        type, given = (device, type) if type is None and index is None else (type, device)
+        if type is None or given is not None:
+            raise TypeError("device(): expected a type, as in device('cpu', 0), or the keyword argument 'device' alone")
+        if isinstance(type, self.__class__) and index is None:
+            type, index = type.type, type.index
         if not isinstance(type, str):
             raise TypeError(f"device(): argument 'type' (position 1) must be str, not {type.__class__.__name__}")
         if index is not None and (isinstance(index, bool) or not isinstance(index, int)):
             raise TypeError(f"device(): argument 'index' (position 2) must be int, not {index.__class__.__name__}")
         if ":" in type:
             if index is not None:
-                raise RuntimeError("device(): type (string) must not include an index because index was passed explicitly: "
-                                   f"{type}")
+                raise RuntimeError(f"device(): type (string) must not include an index because index was passed explicitly: {type}")
             type, index = _parted(type)
         if index is not None and index < 0:
             raise RuntimeError(f"device(): Device index must not be negative, got {index}")
         if type not in _numbers and type not in _ELSEWHERE:
             _find(type)
-        self.type, self.index = type, index
-        self.id = _numbers.get(type, -1)
+        self.type, self.index, self.id = type, index, _numbers.get(type, -1)
 
     def __repr__(self):
         return f"device(type='{self.type}')" if self.index is None else f"device(type='{self.type}', index={self.index})"
@@ -239,8 +240,7 @@ cdef class device:
         _contexts["exit"](self)
 
 
-cdef device _cpu = device("cpu")
-cdef device _meta = device("meta")
+cdef device _cpu = device("cpu"), _meta = device("meta")
 _devices += [_cpu, _meta]
 
 
@@ -250,8 +250,8 @@ cdef int _find(str type) except -1:
     """Let what brings a device be loaded; RuntimeError when nothing does."""
     why = _contexts["find"](type) if "find" in _contexts else ""
     if type not in _numbers:
-        raise RuntimeError(f"Expected one of {', '.join((*_numbers, *_ELSEWHERE))} device type at start of device string: "
-                           f"{type}{why}")
+        names = ", ".join((*_numbers, *_ELSEWHERE))
+        raise RuntimeError(f"Expected one of {names} device type at start of device string: {type}{why}")
     return 0
 
 
