@@ -127,3 +127,17 @@ def test_modules_stand_where_pytorch_has_them():
     assert Module is nn.Module and nn.modules.module.Module is nn.Module
     assert (BatchNorm1d, LayerNorm, Embedding) == (nn.BatchNorm1d, nn.LayerNorm, nn.Embedding)
     assert isinstance(nn.BatchNorm2d(1), _BatchNorm) and nn.modules.batchnorm._BatchNorm is _BatchNorm
+
+
+def test_a_replica_has_the_attributes_and_buffers_and_no_parameters():
+    norm = nn.BatchNorm1d(3)
+    norm.shared = {}
+    replica = norm._replicate_for_data_parallel()
+    assert type(replica) is nn.BatchNorm1d and replica.shared is norm.shared
+    assert replica.running_mean is norm.running_mean and not list(replica.parameters())
+    replica.weight, replica.bias = norm.weight * 2, norm.bias.clone()
+    replica.mine = nn.Linear(1, 1)
+    assert not hasattr(norm, "mine") and len(list(norm.parameters())) == 2
+    x = tg.randn(4, 3)
+    replica(x).sum().backward()
+    assert replica.eval()(x).shape == (4, 3) and norm.weight.grad is not None

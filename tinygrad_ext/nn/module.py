@@ -7,6 +7,8 @@ Every part is also an entry of the instance ``__dict__`` (see `registry`), so re
 ``self.weight`` never comes to `__getattr__`; only an unknown name does.
 """
 
+import copy
+
 from tinygrad_ext.core.call.boundary import boundary
 
 from ..core.data.tensor import Carried, Tensor
@@ -300,6 +302,16 @@ class Module(Walking, Converting, Saving, Hooking):
             entries = attributes[name]
             if not (isinstance(entries, Registry) and entries.belongs_to(self)):
                 attributes[name] = Registry(self, entries)
+
+    def _replicate_for_data_parallel(self):
+        """A module of the same attributes, buffers and children, in dicts of its own, and without parameters.
+
+        Who spreads a model over devices gives it those as plain attributes. There is one device here, so that nothing
+        of this package does; modules of libraries override it to keep what replicas share.
+        """
+        replica = copy.copy(self)
+        replica._parameters.clear()
+        return replica
 
     def _get_name(self):
         return type(self).__name__
