@@ -55,6 +55,19 @@ def test_each_kind_of_name_can_be_named(as_torch):
     assert not hasattr(as_torch, "no_such_name") and not hasattr(as_torch.ops.aten, "no_such_op")
 
 
+def test_ranges_of_a_profiler_are_decorators_that_fail_when_they_are_entered(as_torch):
+    from torch.cuda import nvtx
+
+    @nvtx.range("step")
+    def step():
+        raise AssertionError("not reached")
+
+    with pytest.raises(RuntimeError, match="no CUDA"):
+        step()
+    with pytest.raises(NotImplementedError, match=r"torch\.cuda\.nvtx\.mark: "):
+        nvtx.mark("here")
+
+
 def test_ops_that_are_not_here_are_keys_of_tables(as_torch):
     lift_fresh = as_torch.ops.aten.lift_fresh
     assert (

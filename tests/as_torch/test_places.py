@@ -215,3 +215,15 @@ def test_what_a_transform_carries_can_be_told(as_torch):
 def test_singular_matrices_are_caught_by_the_private_name(as_torch):
     with pytest.raises(as_torch._C._LinAlgError):
         as_torch.linalg.inv(as_torch.zeros(2, 2))
+
+
+def test_the_private_question_whether_a_program_is_traced(as_torch):
+    told = []
+
+    def f(x):
+        told.append(as_torch._C._is_tracing())
+        return x * 2
+
+    f(as_torch.ones(2))
+    as_torch.jit.trace(f, as_torch.ones(2), check_trace=False)
+    assert told == [False, True]

@@ -72,3 +72,8 @@ def test_a_spec_can_be_copied_and_pickled(value):
     spec = tree.tree_structure(value)
     for other in (copy.copy(spec), copy.deepcopy(spec), pickle.loads(pickle.dumps(spec))):
         assert other == spec and other.num_leaves == spec.num_leaves and other.is_leaf() == spec.is_leaf()
+
+
+@pytest.mark.parametrize(("value", "count"), [(1, 1), ((), 1), ([1, {"a": 2, "b": (3,)}], 6)])
+def test_a_spec_counts_its_containers_and_leaves(value, count):
+    assert tree.tree_structure(value).num_nodes == count

@@ -115,6 +115,11 @@ def test_ops_are_decomposed():
     assert tg.allclose(made(tg.ones(3), 1), nn.functional.silu(tg.ones(2)).sum())
 
 
+def test_the_mode_fake_gives_the_same_program():
+    f, args = (lambda x: x.view(-1, x.shape[1]).sum(0)), (tg.ones(2, 3),)
+    assert make_fx(f, tracing_mode="fake")(*args).code == make_fx(f)(*args).code
+
+
 def test_what_has_no_node_is_refused():
     @tg.jit.script
     def loop(x):

@@ -110,9 +110,15 @@ def make(place, name):
 
 
 def _in_a_room_above(place, name):
-    """What our room has that stands in another file there: nn.ParameterList for nn.modules.container.ParameterList."""
+    """What our room has that stands in another file there: nn.ParameterList for nn.modules.container.ParameterList.
+
+    Of a module that is not here at all, the functions of the package itself are others: cuda.nvtx.range is not range.
+    """
+    absent_whole = "*" in _listed(place)
     while place and not name.startswith("_"):
         place = place.rpartition(".")[0]
+        if absent_whole and not place:
+            return None
         room = sys.modules.get(f"tinygrad_ext.{place}".rstrip("."))
         if room is None or lists(place, name) or f"{place}.{name}".lstrip(".") in places():
             continue

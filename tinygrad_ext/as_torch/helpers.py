@@ -3,6 +3,7 @@
 They are wanted under the alias alone, so they stand here and not in the rooms.
 """
 
+import contextlib
 import functools
 import importlib
 
@@ -175,3 +176,16 @@ def get_device_states(*args):
 @_of("utils.checkpoint")
 def set_device_states(devices, states, *, device_type=None):
     """Do nothing: there are no such devices."""
+
+
+# ---- cuda ----------------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _nvtx_range(msg, *args, **kwargs):
+    """A context, or a decorator as libraries put it on functions that they define at import; entering it raises."""
+    raise RuntimeError("torch.cuda.nvtx.range: there is no CUDA here")
+    yield
+
+
+_found["cuda.nvtx", "range"] = _nvtx_range

@@ -24,6 +24,11 @@ class TreeSpec(namedtuple("TreeSpec", "type context children_specs")):
         return sum([child.num_leaves for child in self.children_specs])
 
     @property
+    def num_nodes(self):
+        """Containers and leaves together."""
+        return 1 + sum([child.num_nodes for child in self.children_specs])
+
+    @property
     def num_children(self):
         return len(self.children_specs)
 

@@ -46,6 +46,11 @@ def _get_tracing_state():
     return _jit.is_tracing() or None
 
 
+def _is_tracing():
+    """Whether a program is traced."""
+    return _jit.is_tracing()
+
+
 def _log_api_usage_once(event):
     """Nothing is logged."""
 

@@ -41,7 +41,8 @@ def make_fx(f, decomposition_table=None, tracing_mode="real", **accepted):
     Args:
         f: function of tensors and numbers, in tuples, lists and dicts too. It is run, on the arguments themselves.
         decomposition_table: dict of op -> function that stands for it, as for `ExportedProgram.run_decompositions`.
-        tracing_mode: "real"; sizes and numbers become constants. `graph.capture` keeps them open.
+        tracing_mode: "real" or "fake", which is the same here: f is run on the numbers, and sizes become constants.
+            `graph.capture` keeps them open.
 
     Raises NotImplementedError for branches and loops of scripted code, which fx has no node for, and what capturing
     raises.
@@ -55,9 +56,9 @@ def make_fx(f, decomposition_table=None, tracing_mode="real", **accepted):
         %mul : [num_users=1] = call_function[target=tinygrad_ext.ops.aten.mul.Tensor](args = (%sin, 3), kwargs = {})
         return mul
     """
-    if tracing_mode != "real":
+    if tracing_mode not in ("real", "fake"):
         raise NotImplementedError(
-            f"make_fx() has the tracing_mode 'real', not {tracing_mode!r}: graph.capture keeps sizes open"
+            f"make_fx() has the tracing_modes 'real' and 'fake', not {tracing_mode!r}: graph.capture keeps sizes open"
         )
 
     @functools.wraps(f)
