@@ -5,7 +5,6 @@ shares memory before shares it after: two views in one pickle, or in one deepcop
 """
 
 import copy
-import inspect
 import weakref
 
 from tinygrad_ext.core.call import interop as _core
@@ -100,7 +99,8 @@ def parameter_class(cls):
             "__module__": cls.__module__,
             "__qualname__": cls.__qualname__,
             "__doc__": cls.__doc__,
-            "__torch_function__": inspect.getattr_static(cls, "__torch_function__"),  # else that of Parameter
+            # else that of Parameter
+            "__torch_function__": next(f for c in cls.__mro__ if (f := vars(c).get("__torch_function__"))),
             "_parameter_of": cls,
         }
         made = _parameter_classes[cls] = type(cls)(cls.__name__, (cls, Parameter), body)
