@@ -194,8 +194,10 @@ def test_in_place_and_out(toy):
     out = tg.empty(2, 2)
     assert tg.add(x, 0, out=out) is out and out.tolist() == x.tolist()
     back = tg.empty(2, 2, dtype=toy)
-    tg.mm(out, tg.eye(2), out=back)
+    tg.cat([out], out=back)
     assert back.tolist() == x.tolist()
+    with pytest.raises(RuntimeError, match="mm.*Expected out tensor to have dtype Float"):
+        tg.mm(out, tg.eye(2), out=back)
     into = tg.zeros(2, 2)
     into.add_(x)
     assert into.tolist() == x.tolist()

@@ -110,6 +110,7 @@ op(
     grad={"self": "none"},
     reference="numpy.signbit",
     refuses={"complex": "signbit is not implemented for complex tensors: they have no sign"},
+    tags="exact",
     doc="Whether an element has its sign bit set: negative numbers, -0.0 and some NaN.",
 )
 
@@ -138,6 +139,7 @@ op(
     samples=lambda make: [Sample(make(3, 4)), Sample(make(3), 0.2), Sample(make()), Sample(make(0, 2))],
     reference=_numpy_logit,
     aliases="special.logit",
+    tags="casts",
     doc="log(x / (1 - x)), the inverse of sigmoid; with eps of x limited to [eps, 1 - eps].",
 )
 
@@ -212,6 +214,7 @@ op(
     types="bool int float complex",
     samples=_pairs,
     reference=lambda self, other: self * 2.0**other,
+    tags="casts",
     doc="self times 2 to the power of other.",
 )
 
@@ -229,5 +232,6 @@ op(
     types="float",
     samples=_pairs,
     reference="numpy.logaddexp2",
+    tags="casts",
     doc="log2(2^self + 2^other), without leaving the range of the dtype on the way.",
 )

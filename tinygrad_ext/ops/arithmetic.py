@@ -188,6 +188,7 @@ op(
     samples=_rounded,
     reference=_rounded_reference,
     errors=[(lambda: tg.tensor([1.0]).div(1, rounding_mode="up"), RuntimeError, "rounding_mode to be one of")],
+    tags="casts",
     doc="Quotient, rounded as rounding_mode says: None, 'trunc' (to zero) or 'floor'; integers stay integers "
     "when rounded.",
 )
@@ -296,6 +297,7 @@ op(
     refuses=_NO_BOOL_NEG,
     reference="numpy.negative",
     errors=[(lambda: -tg.tensor([True]), RuntimeError, "on a bool tensor is not supported")],
+    tags="exact",
     doc="Each element with the other sign; unsigned integers wrap.",
 )
 
@@ -308,6 +310,7 @@ op(
     operator="abs",
     aliases="absolute",
     reference="numpy.absolute",
+    tags="exact",
     doc="Distance of each element from zero; real for complex elements. The derivative at zero is zero.",
 )
 
@@ -338,6 +341,7 @@ op(
     scalar={"int float": "(x > 0) - (x < 0)", "bool": "x"},
     grad={"self": zeros},
     reference=lambda x: (x > 0).astype(x.dtype) - (x < 0).astype(x.dtype) if x.dtype != bool else x,
+    tags="exact",
     doc="-1, 0 or 1, by each element's sign; 0 for NaN.",
 )
 
@@ -347,6 +351,7 @@ op(
     scalar={"int float half": "(x > 0) - (x < 0)", "bool": "x", "complex": "direction(x)"},
     grad={"self": lambda grad, self: _sgn_grad(grad, self)},
     jvp=lambda self, self_tangent: _sgn_grad(self_tangent, self),  # a projection
+    tags="exact",
     doc="Sign of each element; for a complex one the number of length 1 in its direction, or zero.",
 )
 

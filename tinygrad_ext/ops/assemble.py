@@ -88,6 +88,7 @@ op(
     ],
     reference="numpy.column_stack",
     errors=[(lambda: _column_stack([]), RuntimeError, "column_stack expects a non-empty TensorList")],
+    tags="casts",
     doc="Tensors side by side along the second dimension; a vector is a column.",
 )
 
@@ -104,6 +105,7 @@ op(
     ],
     reference="numpy.dstack",
     errors=[(lambda: _dstack([]), RuntimeError, "dstack expects a non-empty TensorList")],
+    tags="casts",
     doc="Tensors behind each other along the third dimension; a vector is one row of a plane.",
 )
 

@@ -133,6 +133,7 @@ op(
     returns="bool",
     variants="function method out",
     reference="numpy.isposinf",
+    tags="exact",
     doc="Whether each element is positive infinity.",
 )
 
@@ -142,6 +143,7 @@ op(
     returns="bool",
     variants="function method out",
     reference="numpy.isneginf",
+    tags="exact",
     doc="Whether each element is negative infinity.",
 )
 
@@ -155,6 +157,7 @@ op(
     variants="function method inplace out function_",
     grad={"self": lambda grad, self: grad * self.isfinite()},
     reference="numpy.nan_to_num",
+    tags="exact",
     doc="Elements with NaN replaced by `nan` (0), infinities by `posinf` and `neginf` (the dtype's "
     "largest finite numbers).",
 )
@@ -220,7 +223,7 @@ op(
         (lambda: fused.where(tg.tensor([1.0]), 1, 2), RuntimeError, "condition to be a boolean"),
         (lambda: tg.where(tg.tensor(True), tg.tensor([1], dtype=tg.int8), 300), RuntimeError, "without overflow"),
     ],
-    tags="moves",
+    tags="moves exact",
     doc="Elements of self where condition is true, else those of other; all three broadcast.",
 )
 
@@ -287,6 +290,7 @@ op(
     variants="function method inplace out function_",
     samples=_tensor_limits,
     reference=_clip,
+    tags="casts",
     doc="Elements limited to ranges given element by element.",
 )
 

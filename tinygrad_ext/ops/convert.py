@@ -248,6 +248,7 @@ op(
     grad={"self": lambda grad: grad.conj_physical()},
     jvp="linear",
     reference="numpy.conj",
+    tags="exact",
     doc="Conjugate of each element, as a copy.",
 )
 
@@ -337,7 +338,6 @@ op(
     variants="function out",
     types="float",
     samples=_twos,
-    tags="exact",
     errors=[
         (lambda: tg.complex(tg.ones(2), tg.ones(2).double()), RuntimeError, "joins two tensors of one dtype"),
         (lambda: tg.complex(tg.tensor([1]), tg.tensor([1])), RuntimeError, "to be Half, Float or Double tensors"),

@@ -128,7 +128,6 @@ for _name, _arguments, _view, _samples in (
         compose=_copied(_view),
         types={"view_as_complex_copy": "float", "view_as_real_copy": "complex"}.get(_name, _ALL),
         variants="function out",
-        tags="exact",
         samples=_samples,
         doc=f"What {_name.partition('_copy')[0]} gives, in memory of its own.",
     )

@@ -204,6 +204,7 @@ for _place, _variants, _title in (
             ),
             (lambda: tg.linalg.cholesky(zeros(2, 3)), RuntimeError, "must be batches of square matrices"),
         ],
+        tags="casts" if _place == "." else None,
         doc="The lower triangle L of L L^H = A, or with upper U of U^H U = A, for Hermitian positive definite A "
         "(..., n, n), of which one triangle is read. linalg.LinAlgError for others.",
     )
@@ -251,6 +252,7 @@ op(
     errors=[
         (lambda: zeros(2, 2).cholesky_solve(zeros(2, 3)), RuntimeError, "cholesky_solve: u must be batches of square")
     ],
+    tags="casts",
     doc="X of A X = self for the A whose Cholesky factor is input2. The gradient of input2 = L is that of A = L L^H by "
     "all elements of L, as PyTorch's is, also by those in the triangle that is not read and taken as zero.",
 )
@@ -269,6 +271,7 @@ op(
     valid=lambda L, upper=False: (L.triu() if upper else L.tril(), upper),
     samples=lambda make: [Sample(positive(make, 3, 3)), Sample(positive(make, 2, 3, 3), True)],
     reference=_inverse_of,
+    tags="casts",
     doc="The inverse of the A whose Cholesky factor is self, with a gradient as that of cholesky_solve.",
 )
 

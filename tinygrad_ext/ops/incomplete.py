@@ -80,5 +80,6 @@ op(
     samples=lambda make: [Sample(make(3, 4), 1), Sample(make(2, 3), 3), Sample(make(), 5), Sample(make(0, 2), 2)],
     reference=lambda x, p: __import__("scipy.special").special.multigammaln(x, p),
     errors=[(lambda: tg.mvlgamma(tg.ones(2), 0), RuntimeError, "p has to be greater than or equal to 1, got 0")],
+    tags="casts",
     doc="Logarithm of the multivariate gamma function of dimension p, for elements above (p - 1) / 2.",
 )

@@ -55,7 +55,7 @@ op(
     ],
     reference=lambda self, dim, index: self.take(index.reshape(-1) if self.ndim else 0, dim if self.ndim else None),
     errors=[(_bad("index_select"), IndexError, "index out of range in self")],
-    tags="moves apart exact",
+    tags="moves apart",
     doc="The entries of one dimension that a vector of int32 or int64 numbers names; entries may repeat.",
 )
 
@@ -166,7 +166,7 @@ op(
     ],
     reference=lambda self, index: self.take(index),
     errors=[(lambda: _take(7), IndexError, "out of range")],
-    tags="moves apart exact",
+    tags="moves apart",
     doc="Elements by their number in row-major order, in the shape of index (int64); negative numbers count from the "
     "end.",
 )

@@ -55,7 +55,7 @@ op(
         ),
         (lambda: _cat([]), ValueError, "expected a non-empty list of Tensors"),
     ],
-    tags="moves",
+    tags="moves casts",
     doc="The tensors one after the other along a dimension. All other sizes must agree; dtypes promote.",
 )
 
@@ -77,7 +77,7 @@ op(
         ),
         (lambda: _stack([]), RuntimeError, "stack expects a non-empty TensorList"),
     ],
-    tags="moves",
+    tags="moves casts",
     doc="Tensors of one shape along a new dimension.",
 )
 
@@ -89,6 +89,7 @@ op(
     samples=lambda make: [Sample([make(2), make(3)]), Sample([make(2, 1), make(2, 3)]), Sample([make(), make()])],
     reference="numpy.hstack",
     errors=[(lambda: _hstack([]), RuntimeError, "hstack expects a non-empty TensorList")],
+    tags="casts",
     doc="Tensors side by side: along the second dimension, vectors along their only one.",
 )
 
@@ -106,6 +107,7 @@ op(
     ],
     reference="numpy.vstack",
     errors=[(lambda: _vstack([]), RuntimeError, "vstack expects a non-empty TensorList")],
+    tags="casts",
     doc="Tensors on top of each other: along the first dimension; a vector is a row.",
 )
 

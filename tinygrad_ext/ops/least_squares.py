@@ -113,6 +113,7 @@ op(
         (lambda: tg.linalg.lstsq(zeros(3, 2), zeros(2, 2)), RuntimeError, "input.size(-2) should match other.size(-2)"),
         (lambda: tg.linalg.lstsq(zeros(2, 2), zeros(2, 2), driver="gel"), RuntimeError, "parameter `driver` should be"),
     ],
+    tags="casts",
     doc="The X of least norm of A X - B, and the least of several; B is (..., m, k), or (..., m). "
     "Sums of squares of what remains are there if m > n and every rank is n, but not for gelsy, the default. "
     "rank counts singular values above rcond times the largest, which gelsd and gelss return; gels and gelsy go by a "

@@ -49,6 +49,7 @@ op(
     operator="invert",
     variants="function method inplace out",
     reference="numpy.invert",
+    tags="exact",
     doc="All bits turned over; for bool the opposite.",
 )
 

@@ -63,7 +63,7 @@ op(
     samples=_some,
     reference=_reference_nonzero,
     gaps={"shape": "how many rows there are depends on the values"},
-    tags="apart exact",
+    tags="apart",
     doc="Indices of the elements that are not zero, one row each, in row-major order (int64).",
 )
 
@@ -185,7 +185,7 @@ op(
     jvp="linear",
     errors=[(_bad_mask("masked_select"), RuntimeError, "expected BoolTensor for mask")],
     gaps={"shape": "how many elements there are depends on the values of the mask"},
-    tags="moves apart exact",
+    tags="moves apart",
     doc="The elements under the true places of a bool mask as a vector; self and mask broadcast.",
 )
 

@@ -177,6 +177,7 @@ for _name, _doc in (
         jvp="reduce",
         samples=_spreads_along,
         reference=_var_reference(_name),
+        tags="casts",
         doc=_doc,
     )
     op(
@@ -191,6 +192,7 @@ for _name, _doc in (
         samples=_spreads_corrected,
         reference=_var_reference(_name),
         errors=[_complex_correction(_name)],
+        tags="casts",
         doc=_doc,
     )
 
@@ -252,6 +254,7 @@ op(
     samples=_exponents,
     reference=_logsumexp_reference,
     aliases="special.logsumexp",
+    tags="casts",
     doc="log(sum(exp(self))) along dim, without overflow.",
 )
 
@@ -339,7 +342,6 @@ op(
     variants=_OUT,
     samples=_ends,
     reference=_aminmax_reference,
-    tags="exact",
     doc="Smallest and largest elements along dim, or of all.",
 )
 

@@ -274,6 +274,7 @@ op(
         ]
     ),
     reference=lambda x, p=2.0, dim=1, eps=1e-12: x / (abs(x) ** p).sum(dim, keepdims=True).clip(eps) ** (1 / p),
+    tags="casts",
     doc="Divide input by its p-norm over dim, one or several dimensions or None for all, which counts as at least eps.",
 )
 

@@ -126,6 +126,7 @@ op(
     errors=[
         (lambda: tg.geqrf(zeros(2)), RuntimeError, "geqrf: The input tensor input must have at least 2 dimensions")
     ],
+    tags="casts",
     doc="The factors of linalg.qr as LAPACK keeps them: R, below it the vectors of reflectors, and their factors tau. "
     "It has no derivative; linalg.qr has.",
 )
@@ -204,6 +205,7 @@ for _place, _name, _named, _variants in (
                 "Expected tau to have a vector",
             ),
         ],
+        tags="casts",
         doc="The first n columns of the product of reflectors 1 - tau v v^H, whose vectors v stand below the diagonal "
         "of (..., m, n), m >= n: Q of what geqrf gives.",
     )

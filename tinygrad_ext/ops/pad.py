@@ -87,6 +87,7 @@ op(
             "match that of input except along the differencing dimension",
         ),
     ],
+    tags="casts",
     doc="Each element minus the one before it in a dimension, n times over; prepend and append are put around self "
     "first.",
 )

@@ -93,6 +93,7 @@ op(
         Sample(make(), make(2)),
     ],
     reference="numpy.kron",
+    tags="casts",
     doc="Kronecker product: a block for each element of self, that element times other.",
 )
 
@@ -261,6 +262,7 @@ op(
     ],
     reference=lambda x, n: _linalg("matrix_power", x, n),
     errors=[(lambda: zeros(2, 3).matrix_power(2), RuntimeError, "must be batches of square matrices")],
+    tags="casts",
     doc="A square matrix times itself n times, the identity for 0, of the inverse for negative n; in about log2(n) "
     "products.",
 )

@@ -172,6 +172,7 @@ op(
         (lambda: tg.linalg.pinv(zeros(2, 2), rtol=tg.tensor(1j)), RuntimeError, "rtol tensor of complex type"),
     ],
     **_PINV,
+    tags="casts",
 )
 
 op(
@@ -186,6 +187,7 @@ op(
     valid=lambda A, rcond, symmetric=False: (hermitian(A)[0] if symmetric else A, rcond, symmetric),
     reference=lambda A, rcond, hermitian=False: np_pinv(A, None, rcond),
     **_PINV,
+    tags="casts",
 )
 
 op(
@@ -242,6 +244,7 @@ op(
         (lambda: tg.linalg.matrix_rank(zeros(3)), RuntimeError, "linalg.matrix_rank: The input tensor A must have"),
         (lambda: tg.linalg.matrix_rank(zeros(2, 2), atol=1j), RuntimeError, "atol tensor of complex type"),
     ],
+    tags="casts",
     doc=_RANK_DOC,
 )
 
@@ -255,6 +258,7 @@ op(
     variants="function out",
     samples=lambda make: [Sample(regular(make, 3, 3), 4.5), Sample(positive(make, 3, 3), 1.0, True)],
     reference=lambda A, tol, hermitian=False: np_rank(A, tol, 0.0),
+    tags="casts",
     doc=_RANK_DOC,
 )
 
@@ -308,6 +312,7 @@ op(
         (lambda: tg.linalg.cond(zeros(2, 3), 1), RuntimeError, "linalg.cond: A must be batches of square"),
         (lambda: tg.linalg.cond(zeros(2, 2), 3), RuntimeError, "linalg.cond got an invalid norm type: 3"),
     ],
+    tags="casts",
     doc=_COND_DOC,
 )
 
@@ -320,5 +325,6 @@ op(
     samples=lambda make: [Sample(regular(make, 3, 3), "fro"), Sample(regular(make, 2, 3, 3), "nuc")],
     reference=_np_cond,
     errors=[(lambda: tg.linalg.cond(zeros(2, 2), "f"), RuntimeError, "linalg.cond got an invalid norm type: f")],
+    tags="casts",
     doc=_COND_DOC,
 )

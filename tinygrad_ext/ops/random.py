@@ -255,7 +255,7 @@ op(
     grad={"self": _no_grad},
     samples=_probabilities,
     types="float half",
-    tags="random",
+    tags="random casts",
     errors=[
         (lambda: tg.bernoulli(tg.tensor([2.0])), RuntimeError, "Expected p_in >= 0"),
         (lambda: tg.bernoulli(tg.tensor([1])), NotImplementedError, "not implemented for 'Long'"),
@@ -302,7 +302,7 @@ op(
     kernel="multinomial",
     variants="function method out",
     types="float",
-    tags="random exact",
+    tags="random",
     samples=lambda make: [Sample(make(5, low=1, high=3), 3), Sample(make(2, 4, low=1, high=3), 6, True)],
     errors=[
         (lambda: tg.multinomial(tg.ones(3), 4), RuntimeError, "cannot sample n_sample > prob_dist"),

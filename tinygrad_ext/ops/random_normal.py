@@ -41,7 +41,7 @@ op(
     variants="function out",
     grad={"mean": _zeros_like("mean")},
     types="float half",
-    tags="random",
+    tags="random casts",
     samples=lambda make: [Sample(make(2, 3).detach(), 2.0), Sample(make().detach()), Sample(make(0).detach(), 1.0)],
     doc="Normal numbers, each with its own mean.",
 )
@@ -53,7 +53,7 @@ op(
     variants="function out",
     grad={"std": _zeros_like("std")},
     types="float half",
-    tags="random",
+    tags="random casts",
     samples=lambda make: [Sample(2.0, make(2, 3, low=0, high=2).detach())],
     errors=[(lambda: tg.normal(0.0, tg.tensor([-1.0])), RuntimeError, "std >= 0.0")],
     doc="Normal numbers of one mean, each with its own standard deviation.",
@@ -64,7 +64,7 @@ op(
     kernel=_normal_each,
     variants="function out",
     types="float half",
-    tags="random",
+    tags="random casts",
     shape=lambda mean, std, generator: mean.new_empty((mean + std).shape),
     grad={"mean": _zeros_like("mean"), "std": _zeros_like("std")},
     samples=lambda make: [
@@ -78,7 +78,7 @@ op(
     f"aten::normal.float_float(float mean, float std, int[] size, *, {FACTORY}) -> Tensor",
     kernel="normal_size",
     variants="function out",
-    tags="random",
+    tags="random casts",
     samples=lambda make: [Sample(1.0, 2.0, (2, 3)), Sample(0.0, 1.0, ())],
     doc="Normal numbers of one mean and standard deviation, in a tensor of the given size.",
 )

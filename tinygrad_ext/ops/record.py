@@ -64,8 +64,10 @@ A family file calls `op(schema, ...)` once for each overload. Nothing here impor
     tags        words of: random (drawn values), unset (values not defined), data_dependent (no answer on meta),
                 data_dependent_grad (no gradient on meta), moves (elements arrive as they are, whatever their dtype),
                 apart (what is written to shares no memory with an input), others_apart (with none but the first),
-                exact (out= has the dtype of the result), exact_inplace (and so has the tensor of an in-place form),
-                fills (out= keeps its shape where it has as many elements as the result)
+                fills (out= keeps its shape where it has as many elements as the result); of the dtype of out=: casts
+                (any that the result can be cast to, as with scalar) and exact (that of the result, as without), bytes
+                (exact, or uint8), adopts (that is the dtype= which was left out), exact_inplace (exact, and so is the
+                tensor of an in-place form)
     doc         one sentence; then shapes, units, errors and source where they matter
 """
 

@@ -5,17 +5,7 @@ Sums run in double or int64 and in an order given by the logical index alone, se
 
 import tinygrad_ext as tg
 from tinygrad_ext.ops import batching, forward
-from tinygrad_ext.ops.folding import (
-    by_numpy,
-    divisor,
-    filled,
-    one_dim,
-    sized_dims,
-    some_dims,
-    spread,
-    unfold,
-    whole,
-)
+from tinygrad_ext.ops.folding import by_numpy, divisor, filled, one_dim, sized_dims, some_dims, spread, unfold, whole
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
 from tinygrad_ext.ops.scan import before
@@ -72,6 +62,7 @@ op(
     jvp="linear",
     samples=_with_dtype,
     reference=by_numpy("sum"),
+    tags="adopts",
     doc="Sum of all elements. Integers and bool add up in int64, float32 and half floats in double.",
 )
 
@@ -86,6 +77,7 @@ op(
     samples=_dims_with_dtype,
     reference=by_numpy("sum"),
     errors=[_TWICE, _FAR],
+    tags="adopts",
     doc="Sum along the dimensions dim (all for None or an empty list), which go away or with keepdim stay at size 1.",
 )
 
@@ -98,6 +90,7 @@ op(
     jvp="reduce",
     samples=sized_dims,
     reference=by_numpy("nansum"),
+    tags="adopts",
     doc="Sum that takes NaN as zero.",
 )
 
@@ -119,6 +112,7 @@ op(
             "complex dtype. Got: Long",
         )
     ],
+    tags="adopts",
     doc="Mean of all elements; NaN when there are none. RuntimeError for integers unless a floating dtype is given.",
 )
 
@@ -134,6 +128,7 @@ op(
     jvp="linear",
     samples=_dims_with_dtype,
     reference=by_numpy("mean"),
+    tags="adopts",
     doc="Mean along the dimensions dim (all for None or an empty list).",
 )
 
@@ -185,6 +180,7 @@ op(
     samples=_factors,
     domain=(-2, 2),
     reference=by_numpy("prod"),
+    tags="adopts",
     doc="Product of all elements, 1 when there are none. Integers and bool multiply in int64, float32 in double.",
 )
 
@@ -199,6 +195,7 @@ op(
     samples=_factors_along,
     domain=(-2, 2),
     reference=by_numpy("prod"),
+    tags="adopts",
     doc="Product along dim.",
 )
 
@@ -234,6 +231,7 @@ for _name, _doc in (
         variants=_OUT,
         samples=whole,
         reference=_truth_reference(_name),
+        tags="bytes",
         doc=_doc,
     )
     op(
@@ -244,6 +242,7 @@ for _name, _doc in (
         variants=_OUT,
         samples=one_dim,
         reference=_truth_reference(_name),
+        tags="bytes",
         doc=_doc,
     )
     op(
@@ -254,6 +253,7 @@ for _name, _doc in (
         variants=_OUT,
         samples=_truths,
         reference=_truth_reference(_name),
+        tags="bytes",
         doc=_doc + " An empty list of dims reduces nothing.",
     )
 
@@ -340,6 +340,7 @@ for _name, _word in (("max", "largest"), ("min", "smallest")):
                 f"{_name}(): Expected reduction dim to be specified for input.numel() == 0",
             )
         ],
+        tags="casts",
         doc=f"The {_word} element; NaN when there is one. The gradient goes in equal parts to equal elements.",
     )
     op(
@@ -350,6 +351,7 @@ for _name, _word in (("max", "largest"), ("min", "smallest")):
         variants="function method out",
         samples=lambda make: [Sample(make(3, 4), make(4)), Sample(make(2), make(2))],
         reference=f"numpy.{_name}imum",
+        tags="casts",
         doc=f"The {_word} of two elements each, with broadcasting.",
     )
     op(

@@ -15,6 +15,7 @@ op(
     scalar={"int natural": "x", "float": "floor(x)"},
     grad={"self": zeros},
     reference="numpy.floor",
+    tags="exact",
     doc="Largest integer not above each element.",
 )
 
@@ -23,6 +24,7 @@ op(
     scalar={"int natural": "x", "float": "ceil(x)"},
     grad={"self": zeros},
     reference="numpy.ceil",
+    tags="exact",
     doc="Smallest integer not below each element.",
 )
 
@@ -32,6 +34,7 @@ op(
     grad={"self": zeros},
     aliases="fix",
     reference="numpy.trunc",
+    tags="exact",
     doc="Each element without its fraction.",
 )
 
@@ -41,6 +44,7 @@ op(
     grad={"self": zeros},
     reference="numpy.rint",
     aliases="special.round",
+    tags="exact",
     doc="Nearest integer; of two equally near the even one.",
 )
 
@@ -57,6 +61,7 @@ op(
     reference="numpy.round",
     samples=_decimals,
     aliases="special.round",
+    tags="exact",
     doc="Each element rounded to `decimals` places after the point, or before it when negative.",
 )
 
@@ -65,5 +70,6 @@ op(
     scalar={"float": "x - trunc(x)"},
     grad={"self": "grad"},
     reference=lambda x: x - x.astype("int64").astype(x.dtype),
+    tags="exact",
     doc="The fraction of each element, with its sign.",
 )

@@ -158,6 +158,7 @@ op(
     samples=_lines,
     reference=_reference("cumsum"),
     errors=[_far("cumsum")],
+    tags="adopts",
     doc="Running sum along dim, in int64 for integers and in double for float32.",
 )
 
@@ -173,6 +174,7 @@ op(
     domain=(-2, 2),
     reference=_reference("cumprod"),
     errors=[_far("cumprod")],
+    tags="adopts",
     doc="Running product along dim, in int64 for integers and in double for float32.",
 )
 

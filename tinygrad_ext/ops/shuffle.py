@@ -175,6 +175,7 @@ op(
     where=". nn.functional",
     samples=lambda make: [Sample(make(3, 4)), Sample(make(3), 1.5)],
     reference=lambda x, lambd=0.5: _np().where(abs(x) <= lambd, 0, x),
+    tags="exact",
     doc="The elements beyond lambd on either side; zero in place of the others.",
 )
 
@@ -188,5 +189,6 @@ op(
     samples=lambda make: [Sample(make(3, 4)), Sample(make(3), 1.5)],
     errors=[(lambda: functions["nn.functional.softshrink"](zeros(2), -0.5), RuntimeError, "must be in range [0, 3.4")],
     reference=lambda x, lambd=0.5: _np().sign(x) * _np().maximum(abs(x) - lambd, 0),
+    tags="exact",
     doc="Elements brought towards zero by lambd, zero where they are within it.",
 )

@@ -44,6 +44,7 @@ op(
     errors=[
         (lambda: fused.gelu(tg.tensor([1.0]), approximate="x"), RuntimeError, "approximate argument must be either")
     ],
+    tags="exact",
     doc="x times the normal distribution function of x, exactly or by a formula with tanh "
     "(Hendrycks and Gimpel, 2016).",
 )
@@ -139,6 +140,7 @@ op(
     where="nn.functional",
     samples=lambda make: [Sample(make(3, 4)), Sample(make(3, 4), 2, 3)],
     reference=lambda x, b=1, t=20: _np().where(x * b > t, x, _np().log1p(_np().exp(x * b)) / b),
+    tags="exact",
     doc="log(1 + exp(beta * x)) / beta; x itself where beta * x is above threshold.",
 )
 
@@ -170,6 +172,7 @@ op(
     variants="function out",
     where="nn.functional",
     reference=lambda x: -_np().log1p(_np().exp(-x)),
+    tags="exact",
     doc="log(sigmoid(x)) without overflow.",
 )
 

@@ -97,7 +97,6 @@ op(
     compose=lambda self, stable, dim, descending: self.detach().sort(dim, descending)[1],
     types=_TYPES,
     variants="function method out",
-    tags="exact",
     samples=lambda make: [Sample(x, stable=True, dim=d) for x, d in _rows(make)],
     reference=lambda self, *, stable=True, dim=-1, descending=False: _reference_sort(self, dim, descending)[1],
     doc="argsort, with the wish for stability spoken out.",
@@ -157,6 +156,6 @@ op(
     ],
     reference=_reference_kth,
     errors=[(lambda: zeros(2, 3).kthvalue(4), RuntimeError, "selected number k out of range")],
-    tags="apart exact",
+    tags="apart",
     doc="The k-th smallest element (from 1 on) of each row of a dimension, and where it stands.",
 )

@@ -105,6 +105,7 @@ op(
     grad={"self": refusal("heaviside"), "values": refusal("heaviside", "values")},
     samples=lambda make: [Sample(*(t.detach() for t in sample.args)) for sample in binary(make)],
     reference="numpy.heaviside",
+    tags="exact",
     doc="0 for negative elements, 1 for positive ones, `values` for zeros.",
 )
 

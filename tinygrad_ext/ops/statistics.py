@@ -43,6 +43,7 @@ op(
     reference=lambda x, dim=None, keepdim=False: _numpy(
         "nanmean", x, tuple(dim) if isinstance(dim, (tuple, list)) else dim, keepdims=keepdim
     ),
+    tags="casts",
     doc="Mean of the elements that are not NaN; NaN where there are none.",
 )
 

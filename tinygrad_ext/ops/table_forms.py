@@ -151,6 +151,7 @@ op(
         (lambda: functions["_chunk_cat"]([zeros(2)], 0, 0), RuntimeError, "expects positive num_chunks"),
         (lambda: functions["_chunk_cat"]([zeros(2)], 1, 2), RuntimeError, "expects dim 1 to be one of all tensors"),
     ],
+    tags="casts",
     doc="Each tensor padded and cut into chunks along a dimension, which are laid flat and joined chunk by chunk.",
 )
 
@@ -250,7 +251,6 @@ op(
     compose=_hash_tensor,
     types="bool int float half",
     jvp="none",
-    tags="exact",
     variants="function method out",
     samples=lambda make: [Sample(make(3, 2)), Sample(make(2, 5), 1, keepdim=True), Sample(make())],
     errors=[

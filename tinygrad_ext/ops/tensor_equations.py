@@ -110,6 +110,7 @@ op(
         (lambda: tg.linalg.tensorinv(zeros(2, 2, 3)), RuntimeError, "prod(self.shape[ind:]) == prod(self.shape[:ind])"),
         (lambda: tg.linalg.tensorinv(zeros(2, 2), 0), RuntimeError, "Expected a strictly positive integer for 'ind'"),
     ],
+    tags="casts",
     doc="The inverse X of a tensor for tensordot: tensordot(X, self, ind) is the identity, with the first ind "
     "dimensions as rows of a matrix.",
 )
@@ -144,5 +145,6 @@ op(
     errors=[
         (lambda: tg.linalg.tensorsolve(zeros(2, 3), zeros(2)), RuntimeError, "Expected self to satisfy the require")
     ],
+    tags="casts",
     doc="X with tensordot(self, X, X.ndim) = other; the dimensions dims of self go to its end first.",
 )

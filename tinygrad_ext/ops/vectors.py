@@ -111,6 +111,7 @@ op(
     reference="numpy.outer",
     samples=of_shapes(((2,), (3,)), ((0,), (2,)), ((1,), (1,))),
     errors=[(call_of("outer", (2, 2), (3,)), RuntimeError, "outer: Expected 1-D argument self, but got 2-D")],
+    tags="casts",
     doc="All products of an element of one vector with an element of another, as a matrix.",
 )
 
@@ -124,6 +125,7 @@ op(
     errors=[
         (call_of("inner", (2, 3), (4,)), RuntimeError, "inner() the last dimension must match on both input tensors")
     ],
+    tags="casts",
     doc="Sums of products over the last dimensions of both tensors.",
 )
 
@@ -136,6 +138,7 @@ op(
     reference=_addr_reference,
     samples=added(((2, 3), (2,), (3,)), ((3,), (2,), (3,)), ((0, 3), (0,), (3,))),
     errors=[(call_of("addr", (2, 3), (2,), (4,)), RuntimeError, "must match the existing size")],
+    tags="casts",
     doc="beta * self + alpha * outer(vec1, vec2).",
 )
 

@@ -66,7 +66,6 @@ op(
     compose=_narrow_copy,
     variants="function method out",
     types=_ALL,
-    tags="exact",
     samples=lambda make: [Sample(make(4, 3), 0, 1, 2), Sample(make(4, 3), -1, 1, 2), Sample(make(4, 3), 0, 4, 0)],
     reference=lambda x, dim, start, length: x.take(range(start, start + length), dim),
     errors=[

@@ -121,6 +121,8 @@ cdef class Op:
     cdef bint apart                 # what is written to must share no memory with an input: outputs.pyx
     cdef int first_apart            # ... from this one on; of an in-place form the input itself is none
     cdef bint exact                 # out= is of the dtype of the result
+    cdef bint bytes                 # ... or of uint8
+    cdef int adopts                 # the argument that the dtype of out= is taken for where it is None, or -1
     cdef bint exact_inplace         # ... and the tensor of an in-place form
     cdef bint fills                 # a target of as many elements as the row that is made keeps its shape
     cdef bint one_tensor            # of the first two arguments, which also take numbers, one is a tensor

@@ -149,7 +149,9 @@ cdef class Op:
         self.first_apart = "others_apart" in words
         self.exact_inplace = "exact_inplace" in words
         self.fills = "fills" in words
-        self.exact = "exact" in words or self.exact_inplace
+        self.exact = "exact" in words or self.exact_inplace or (self.kind != POINTWISE and "casts" not in words)
+        self.bytes = "bytes" in words
+        self.adopts = [a.name for a in self.schema.args].index("dtype") if "adopts" in words else -1
         self.is_factory = not any_device and any([self.args[i].kind == A_DEVICE for i in range(self.nargs)])
         self.traits = BROUGHT if self.is_factory or any([self.args[i].kind == A_DTYPE for i in range(self.nargs)]) else 0
 

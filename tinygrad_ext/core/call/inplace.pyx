@@ -12,7 +12,7 @@ from tinygrad_ext.core.call.dispatch cimport (
     COMPOSITE, INPLACE, KERNEL, OUT, Op, POINTWISE, TGX_LEVELS, any_needs_grad, call_op, check_written, forward,
     kernel_into, mark_derived, pointwise_into, record_op, run_instead, state, through_levels,
 )
-from tinygrad_ext.core.data.dtype cimport META
+from tinygrad_ext.core.data.dtype cimport META, dtype_of
 from tinygrad_ext.core.data.slots cimport slot
 from tinygrad_ext.core.call.places cimport GUARDED
 from tinygrad_ext.core.call.pointwise cimport refuse_real_result
@@ -147,6 +147,9 @@ cdef object call_out(Op op, PyObject **args, object out):
     if not state().no_grad and (any_needs_grad(op, args) or _wants_grad(out)):
         raise RuntimeError(f"{op.title}(): functions with out=... arguments don't support automatic differentiation, but one of "
                            "the arguments requires grad. Leave out= away, or work in no_grad().")
+    if op.adopts >= 0 and args[op.adopts] == <PyObject *>None:
+        adopted = dtype_of((<Tensor?>out).tid)
+        args[op.adopts] = <PyObject *>adopted
     if op.nreturns == 1 and not op.makes_list:
         if op.apart:
             check_inputs(op, args, <Tensor?>out, -1, False)

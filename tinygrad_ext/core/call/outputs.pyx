@@ -17,7 +17,7 @@ from tinygrad_ext.core.data.tensor cimport (
     CONTIGUOUS, DIFF_VIEW, INFERENCE, READONLY, REQUIRES_GRAD, Tensor, dtype_title, empty, may_overlap, needs_grad,
     set_geometry, shape_text,
 )
-from tinygrad_ext.core.data.types cimport ITEMSIZE, TGX_BOOL, is_complex, is_inexact, is_integral, uint32_t
+from tinygrad_ext.core.data.types cimport ITEMSIZE, TGX_BOOL, TGX_U8, is_complex, is_inexact, is_integral, uint32_t
 from tinygrad_ext.core.loops.copy cimport clone, copy_into
 
 from tinygrad_ext.core.data.dtype import can_cast
@@ -71,13 +71,13 @@ cdef int check_target(Op op, Tensor out, int device, const int64_t *sizes, int r
         if flags & TGX_JOINS and not can_cast(dtype_of(dtype), dtype_of(out.tid)):
             raise TypeError(f"torch.{op.title}(): input types can't be cast to the desired output type {dtype_title(out.tid)}: "
                             f"together they make {dtype_title(dtype)}")
+        if op.exact and not inplace and not (op.bytes and out.tid == TGX_U8):
+            raise RuntimeError(f"{op.title}(): Expected out tensor to have dtype {dtype_title(dtype)}, but got "
+                               f"{dtype_title(out.tid)} instead")
         refuse_cast(dtype, out.tid)
         if inplace and op.exact_inplace:
             raise RuntimeError(f"In-place {op.title} is not supported for {dtype_title(out.tid)} tensors: the result is "
                                f"{dtype_title(dtype)}")
-        if op.exact and not inplace:
-            raise RuntimeError(f"{op.title}(): Expected out tensor to have dtype {dtype_title(dtype)}, but got "
-                               f"{dtype_title(out.tid)} instead")
     if has_sizes(out, sizes, rank):
         if out.bits & (CONTIGUOUS | READONLY) != CONTIGUOUS:
             check_readonly(out, op.title) if flags & TGX_REPEATS else check_writable(out, op.title)
