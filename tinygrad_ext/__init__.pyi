@@ -1810,7 +1810,7 @@ def rnn_tanh(data: Tensor, batch_sizes: Tensor, hx: Tensor, params: _Sequence[Te
 def rnn_tanh_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Tensor:
     """One step of Elman's recurrent units with tanh from input (batch, features) and the state before."""
     ...
-def roll(input: Tensor, shifts: _int | _Sequence[_int], dims: _int | _Sequence[_int] = ...) -> Tensor:
+def roll(input: Tensor, shifts: _int | _Sequence[_int], dims: _int | _Sequence[_int] | None = ...) -> Tensor:
     """A copy moved on by `shifts` places in each of dims; what leaves at the end comes in at the front."""
     ...
 def rot90(input: Tensor, k: _int = 1, dims: _Sequence[_int] = ...) -> Tensor:

@@ -7,6 +7,7 @@ import os
 
 from tinygrad_ext import ops, overrides, registry
 from tinygrad_ext.autograd.engine import backward
+from tinygrad_ext.autograd.shown import Set
 from tinygrad_ext.core.call import boundary, later, places
 from tinygrad_ext.core.call.type_names import name_types
 from tinygrad_ext.core.data import slots
@@ -87,6 +88,7 @@ def _fill_slots(folder):
     slots.set_slot("handle", add_hook)
     graph_slots.fill()
     slots.set_slot("backward", backward)
+    slots.set_slot("set_from_history", Set.apply)
     for name in (
         "register_hook",
         "register_post_accumulate_grad_hook",

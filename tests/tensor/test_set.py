@@ -49,6 +49,19 @@ def test_a_tensor_that_is_set_to_nothing_is_empty():
     assert tg.ones(4, device="meta").set_().is_meta
 
 
+@pytest.mark.parametrize("is_leaf", [True, False])
+def test_the_history_of_a_source_ends_in_a_refusal(is_leaf):
+    source = tg.ones(3, requires_grad=True)
+    source = source if is_leaf else source * 2
+    shown = tg.zeros(2)
+    assert shown.set_(source) is shown and shown.requires_grad and shown.shape == (3,)
+    assert shown.data_ptr() == source.data_ptr()
+    with pytest.raises(RuntimeError, match="derivative for set_ is not implemented"):
+        (shown * 2).sum().backward()
+    with tg.no_grad():
+        assert not tg.zeros(2).set_(source).requires_grad
+
+
 class Packed(nn.Module):
     def __init__(self):
         super().__init__()

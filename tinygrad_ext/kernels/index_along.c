@@ -29,6 +29,9 @@ static int index_select_shape(tgx_call *c) {
     if (x->rank == 0 && index->count != 1)
         return tgx_fail(c, TGX_RUNTIME_ERROR, "index_select(): Index to scalar can have only 1 value, got %lld value(s)",
                         (long long)index->count);
+    if (x->rank && !x->sizes[tgx_int(c, 1)] && index->count)
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "index_select(): self indexing axis dim should be positive: dimension %lld has no elements",
+                        (long long)tgx_int(c, 1));
     tgx_need(c, 2, TGX_I64);
     o = tgx_fresh(c, 0, x->rank, x->dtype);
     c->work = 1;

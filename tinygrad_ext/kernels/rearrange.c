@@ -41,13 +41,17 @@ TGX_KERNEL(flip, flip_shape, flip_run, 0)
 
 /* ---- roll: (self, shifts, dims), without dims over the elements in row-major order ------------------------------- */
 
+/* How many dimensions are named; none by None too. */
+static int rolled(const tgx_call *c) { return tgx_given(c, 2) ? (int)c->args[2].n : 0; }
+
 static int roll_shape(tgx_call *c) {
     const tgx_tensor *t = tgx_in(c, 0);
     const tgx_value *shifts = &c->args[1], *dims = &c->args[2];
+    const int named = rolled(c);
     if (shifts->n == 0) return tgx_fail(c, TGX_RUNTIME_ERROR, "roll(): `shifts` required: give at least one");
-    if (dims->n != shifts->n && !(dims->n == 0 && shifts->n == 1))
-        return tgx_fail(c, TGX_RUNTIME_ERROR, "shifts and dimensions must align. shifts: %d, dims:%d", shifts->n, dims->n);
-    for (int i = 0; i < dims->n; i++) {
+    if (named != shifts->n && !(named == 0 && shifts->n == 1))
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "shifts and dimensions must align. shifts: %d, dims:%d", shifts->n, named);
+    for (int i = 0; i < named; i++) {
         int64_t d = dims->ints[i];
         if (t->rank == 0)
             return tgx_fail(c, TGX_INDEX_ERROR, "Dimension specified as %lld but tensor has no dimensions", (long long)d);
@@ -55,7 +59,7 @@ static int roll_shape(tgx_call *c) {
     }
     if (t->count == 0) tgx_like_order(c, 0, t, t->dtype);
     else tgx_like(c, 0, t, t->dtype);
-    if (dims->n == 0) tgx_need_dense(c, 0);
+    if (named == 0) tgx_need_dense(c, 0);
     return 0;
 }
 
@@ -79,7 +83,7 @@ static int roll_run(tgx_call *c) {
     const tgx_value *given = &c->args[1], *dims = &c->args[2];
     int64_t shifts[TGX_MAX_DIMS] = {0}, one = 1;
     if (t->count == 0) return 0;
-    if (dims->n == 0) {
+    if (rolled(c) == 0) {
         tgx_tensor from = *t, to = *out;
         from.sizes = to.sizes = &from.count, from.strides = to.strides = &one, from.rank = to.rank = 1;
         shifts[0] = modulo(given->ints[0], t->count);

@@ -59,7 +59,8 @@ static int beta_range(void *job, ptrdiff_t from, ptrdiff_t to) {
         n = to - from < TGX_SLOPES ? to - from : TGX_SLOPES;
         take(job, 0, from, n, x), take(job, 1, from, n, a), take(job, 2, from, n, total);
         slopes->beta(n, x, a, total, least_of(job), found);
-        for (ptrdiff_t i = 0; i < n; i++) found[i] /= 1 - x[i];
+        for (ptrdiff_t i = 0; i < n; i++)
+            if (x[i] != 1) found[i] /= 1 - x[i];        /* at 1 the quotient's limit was found */
         put(job, from, n, found);
     }
     return 0;

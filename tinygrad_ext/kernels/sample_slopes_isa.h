@@ -191,7 +191,7 @@ static void beta_slopes(ptrdiff_t n, const double *x, const double *a, const dou
         if (a[i] > 1e4) rise[i] = vm_log_f64(x[i]) + log1p(b * u) + (u - w) / 2 + (u * u - w * w) / 12; /* nearly equal digammas */
         const int upper = x[i] > (a[i] + 1) / (total[i] + 2);
         if (isnan(x[i]) || !(a[i] > 0) || !(total[i] > 0)) out[i] = NAN;
-        else if (!(x[i] > 0 && x[i] < 1)) out[i] = 0;
+        else if (!(x[i] > 0 && x[i] < 1)) out[i] = x[i] == 1 && b > 0 ? rise[i] / b : 0; /* of the slope over 1 - x the limit */
         else if (a[i] > 1e5 && b > 1e5 && beta_large(a[i], b, x[i], &out[i])) continue;
         else {
             const int way = upper + 2 * (upper ? is_long(b, total[i], 1 - x[i]) : is_long(a[i], total[i], x[i]));

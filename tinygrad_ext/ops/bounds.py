@@ -48,6 +48,8 @@ def _line(start, end, steps, dtype, device, name):
     """Numbers at equal distances in the widest dtype, counted from the nearer of the two bounds."""
     whole = not (dtype.is_complex or dtype.is_floating_point)
     bounds = []
+    if device is None and any(hasattr(bound, "dim") and bound.is_meta for bound in (start, end)):
+        device = "meta"
     for bound in (start, end):
         if not hasattr(bound, "dim"):
             bound = tg.scalar_tensor(int(bound) if whole else bound, dtype=_wide(dtype), device=device)
@@ -55,8 +57,8 @@ def _line(start, end, steps, dtype, device, name):
             raise RuntimeError(
                 f"{name} only supports 0-dimensional start and end tensors, but got one of {bound.dim()} dimension(s)"
             )
-        elif device is not None or bound.is_meta:
-            bound = bound.to("cpu" if device is None else device)
+        elif device is not None:
+            bound = bound.to(device)
         bounds.append(bound.trunc() if whole and bound.is_floating_point() else bound)
     if steps < 0:
         raise RuntimeError(f"number of steps must be non-negative: {name}() got {steps}")

@@ -62,7 +62,7 @@ def _cdist(x1, x2, p, compute_mode):
     if p < 0:
         raise RuntimeError(f"cdist only supports non-negative p values: got {p}")
     if p == 0:
-        return _apart(x1, x2).norm(p, -1)
+        return _differing(_apart(x1, x2))
     batch = tg.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
     kind = tg.promote_types(x1.dtype, x2.dtype)
     return _between(x1.to(kind).expand(*batch, *x1.shape[-2:]), x2.to(kind).expand(*batch, *x2.shape[-2:]), p)
@@ -70,6 +70,11 @@ def _cdist(x1, x2, p, compute_mode):
 
 def _apart(x1, x2):
     return x1.unsqueeze(-2) - x2.unsqueeze(-3)
+
+
+def _differing(apart):
+    """How many coordinates differ: nan where that is not known of one."""
+    return apart.abs().ceil().clamp(max=1).sum(-1)
 
 
 def _between(x1, x2, p):
@@ -201,7 +206,8 @@ def _pdist(self, p):
     rows, columns = tg.triu_indices(self.shape[0], self.shape[0], 1)
     if p in (1, 2, float("inf")):
         return _between(self, self, p)[rows, columns]
-    return (self[rows] - self[columns]).norm(p, -1)  # powers cost more than half of them wasted
+    apart = self[rows] - self[columns]
+    return apart.norm(p, -1) if p else _differing(apart)  # powers cost more than half of them wasted
 
 
 op(

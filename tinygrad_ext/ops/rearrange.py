@@ -53,7 +53,7 @@ op(
 )
 
 op(
-    "aten::roll(Tensor self, int[1] shifts, int[1] dims=[]) -> Tensor",
+    "aten::roll(Tensor self, int[1] shifts, int[1]? dims=[]) -> Tensor",
     batch=batching.roll,
     kernel="roll",
     types=_ALL,
@@ -67,6 +67,7 @@ op(
         Sample(make(4, 2), (1, 2), (0, 0)),
         Sample(make(0, 2), 1, 1),
         Sample(make(), 1),
+        Sample(make(2, 3), 2, None),
     ],
     reference=lambda x, shifts, dims=None: _numpy("roll", x, shifts, dims),
     errors=[
@@ -76,8 +77,7 @@ op(
     ],
     tags="moves",
     doc="A copy moved on by `shifts` places in each of dims; what leaves at the end comes in at the front. Without "
-    "dims, over "
-    "the elements in row-major order.",
+    "dims, or with None, over the elements in row-major order.",
 )
 
 op(

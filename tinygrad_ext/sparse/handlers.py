@@ -74,7 +74,22 @@ def reduced(mat1, mat2, reduce):
     (rows, columns), values, _ = mat1._parts
     products = values.unsqueeze(-1) * mat2.index_select(0, columns)
     found = products.new_zeros((mat1.shape[0], mat2.shape[1]))
-    return found.scatter_reduce(0, rows.unsqueeze(-1).expand_as(products), products, reduce, include_self=False)
+    rows = rows.unsqueeze(-1).expand_as(products)
+    if reduce == "mean":
+        return found.scatter_reduce(0, rows, products, reduce, include_self=False)
+    return found if not rows.numel() else _first_of_all(found, rows, products, reduce)
+
+
+def _first_of_all(found, rows, products, reduce):
+    """The largest or smallest product of each row; of equal ones the first gets the gradient, as in PyTorch."""
+    with tg.no_grad():
+        ends = found.scatter_reduce(0, rows, products, reduce, include_self=False).gather(0, rows)
+        chosen = (products == ends) | (products != products)
+        count = products.shape[0]
+        at = tg.arange(count).unsqueeze(-1).expand_as(products).masked_fill(~chosen, count)
+        first = tg.full(found.shape, count, dtype=tg.int64).scatter_reduce(0, rows, at, "amin")
+        empty = first == count
+    return products.gather(0, first.masked_fill(empty, 0)).masked_fill(empty, 0)
 
 
 def addmm(input, mat1, mat2, *, beta=1, alpha=1):

@@ -18,7 +18,7 @@ from tinygrad_ext.core.data import storage as _storage
 from tinygrad_ext.core.data.devices import copy_of
 from tinygrad_ext.core.data.dtype import device
 from tinygrad_ext.core.data.shared import block_of
-from tinygrad_ext.core.data.slots import set_slot
+from tinygrad_ext.core.data.slots import get_slot, set_slot
 from tinygrad_ext.core.data.tensor import Parameter, Tensor, attributes_of
 from tinygrad_ext.core.grad.methods import increment
 from tinygrad_ext.tensor import sharing
@@ -311,6 +311,8 @@ def _set_(self, source=None, storage_offset=0, size=None, stride=None):
         raise RuntimeError(
             "set_(): a leaf Variable that requires grad is being used in an in-place operation. Work in no_grad()"
         )
+    if is_grad_enabled() and isinstance(source, Tensor) and source.requires_grad:
+        return get_slot("set_from_history")(self, source, shown)
     self.data = shown
     increment(self)  # a graph that saved it would read other numbers
     return self

@@ -12,7 +12,7 @@ CALLS = {
     "scalar_tensor": lambda x, n: tg.scalar_tensor(n),
     "arange": lambda x, n: tg.arange(n),
     "arange with a step": lambda x, n: tg.arange(0, 5, n),
-    "linspace": lambda x, n: tg.linspace(n, 2, 3),
+    "linspace on the cpu": lambda x, n: tg.linspace(n, 2, 3, device="cpu"),
     "addmm": lambda x, n: tg.addmm(x, x, x, alpha=n),
     "norm": lambda x, n: tg.linalg.vector_norm(x, n),
     "masked_fill": lambda x, n: x.masked_fill(x > 0, n),
@@ -32,4 +32,5 @@ def test_an_op_on_the_cpu_refuses_a_number_of_meta(name):
 def test_on_meta_the_number_need_not_be_known():
     number = tg.tensor(1.0, device="meta")
     assert tg.full((2,), number, device="meta").shape == (2,)
+    assert tg.linspace(number, 2, 3).is_meta
     assert tg.ones(2, device="meta").fill_(number).is_meta

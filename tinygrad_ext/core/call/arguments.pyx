@@ -193,6 +193,9 @@ cdef bint _bind_all(Op op, PyObject **given, Py_ssize_t n, PyObject *kwnames, bi
         if not _packs(s) or (at > 0 and not method and op.ntensors == 0):
             return False
         return _bind_varargs(op, given, n, kwnames, method, b, at)
+    if n == 0 and op.npositional == 1 and op.args[0].flags & F_VARARGS and op.args[0].kind == A_TENSOR:
+        if _bind_varargs(op, given, 0, kwnames, method, b, 0):      # meshgrid(): of no tensors
+            return True
     for i in range(n):
         s = &op.args[i]
         if s.single == A_TENSOR and exact(<object>given[i]):

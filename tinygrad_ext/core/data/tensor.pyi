@@ -1508,7 +1508,7 @@ class Tensor:
     def resolve_neg(self) -> Tensor:
         """A copy that shows the same numbers without the negative bit; a tensor that does not have it, itself."""
         ...
-    def roll(self, shifts: _int | _Sequence[_int], dims: _int | _Sequence[_int] = ...) -> Tensor:
+    def roll(self, shifts: _int | _Sequence[_int], dims: _int | _Sequence[_int] | None = ...) -> Tensor:
         """A copy moved on by `shifts` places in each of dims; what leaves at the end comes in at the front."""
         ...
     def rot90(self, k: _int = 1, dims: _Sequence[_int] = ...) -> Tensor:

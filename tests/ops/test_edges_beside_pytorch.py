@@ -1,0 +1,89 @@
+"""What ops answer at their edges: None and nothing as arguments, numbers that are missing, bounds on meta, ties."""
+
+import math
+
+import numpy
+import pytest
+
+import tinygrad_ext as tg
+
+NAN, INF = math.nan, math.inf
+
+
+def test_roll_takes_none_for_no_dimensions():
+    x = numpy.arange(6).reshape(2, 3)
+    for dims in ((None,), ((),), ()):
+        assert tg.roll(tg.tensor(x), 1, *dims).tolist() == numpy.roll(x, 1).tolist()
+    assert tg.tensor(x).roll(-2, dims=None).tolist() == numpy.roll(x, -2).tolist()
+    with pytest.raises(RuntimeError, match="shifts and dimensions must align. shifts: 2, dims:0"):
+        tg.roll(tg.tensor(x), (1, 2), None)
+
+
+def test_lists_of_tensors_may_be_left_out():
+    assert tg.block_diag().shape == (1, 0)
+    assert list(tg.broadcast_tensors()) == []
+    for call in (tg.meshgrid, lambda: tg.meshgrid(indexing="ij"), tg.cartesian_prod):
+        with pytest.raises(RuntimeError, match="expects a non-empty TensorList"):
+            call()
+    with pytest.raises(RuntimeError, match="Expected one or more matrices"):
+        tg.chain_matmul()
+    assert [t.tolist() for t in tg.meshgrid(tensors=[tg.ones(1)], indexing="ij")] == [[1]]
+
+
+def test_nothing_is_selected_from_an_empty_dimension():
+    with pytest.raises(RuntimeError, match="self indexing axis dim should be positive"):
+        tg.zeros(0, 3).index_select(0, tg.tensor([0]))
+    assert tg.zeros(0, 3).index_select(0, tg.tensor([], dtype=tg.int64)).shape == (0, 3)
+    with pytest.raises(IndexError, match="out of range"):
+        tg.zeros(1, 3).index_select(0, tg.tensor([1]))
+
+
+@pytest.mark.parametrize("name", ["linspace", "logspace"])
+def test_bounds_on_meta_give_a_row_on_meta(name):
+    number, bound = 1.0, tg.tensor(0.0, device="meta")
+    for start, end in ((bound, number), (number, bound), (bound, bound)):
+        row = getattr(tg, name)(start, end, 3)
+        assert row.is_meta and row.shape == (3,) and row.dtype is tg.float32
+
+
+def test_slopes_of_dirichlet_samples_at_one_are_limits():
+    places = tg.ones(5, dtype=tg.float64)
+    alpha, total = tg.tensor([1.0, 2, 3, 0.5, 2]).double(), tg.tensor([2.0, 3, 4, 2, 2]).double()
+    found = tg._dirichlet_grad(places, alpha, total)
+    near = tg._dirichlet_grad(places - 1e-9, alpha, total)
+    assert found[4] == 0 and tg.allclose(found[:4], near[:4], rtol=1e-6)
+    assert tg.allclose(found[:3], tg.tensor([1, 1 / 2, 1 / 3]).double())
+
+
+def test_distances_of_missing_numbers_by_count_are_missing():
+    a, b = [[0.0, NAN], [1, 2], [INF, 1]], [[1.0, 1], [0, 2], [INF, 1]]
+    want = [[NAN] * 3, [1, 1, 2], [1, 2, NAN]]
+    x = tg.tensor(a, requires_grad=True)
+    found = tg.cdist(x, tg.tensor(b), p=0)
+    assert numpy.array_equal(found.detach().numpy(), numpy.array(want), equal_nan=True)
+    found.nansum().backward()
+    assert not x.grad.any()
+    assert numpy.array_equal(tg.pdist(tg.tensor(a), p=0).numpy(), [NAN, NAN, 2], equal_nan=True)
+    torch = pytest.importorskip("torch")
+    assert numpy.array_equal(torch.cdist(torch.tensor(a), torch.tensor(b), p=0).numpy(), want, equal_nan=True)
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR")
+@pytest.mark.parametrize("reduce", ["amax", "amin"])
+def test_of_equal_products_the_first_gets_the_gradient(reduce):
+    def run(library):
+        a = library.tensor([[1.0, 1, 2], [0, 3, 3], [0, 0, 0]]).to_sparse_csr()
+        b = library.tensor([[1.0, 2], [1, 2], [0.5, 1]], requires_grad=True)
+        found = library.sparse.mm(a, b, reduce)
+        found.sum().backward()
+        return found.detach().numpy(), b.grad.numpy()
+
+    found, slope = run(tg)
+    ends = {"amax": [[1, 2], [3, 6], [0, 0]], "amin": [[1, 2], [1.5, 3], [0, 0]]}[reduce]
+    assert found.tolist() == ends
+    first = {"amax": [[1, 1], [3, 3], [0, 0]], "amin": [[1, 1], [0, 0], [3, 3]]}[reduce]
+    assert slope.tolist() == first
+    torch = pytest.importorskip("torch")
+    assert all(numpy.array_equal(a, b) for a, b in zip((found, slope), run(torch)))
+    missing = tg.sparse.mm(tg.tensor([[0, NAN, 1], [1, 0, 1]]).to_sparse_csr(), tg.ones(3, 1), reduce)
+    assert missing[0].isnan().all() and missing[1].tolist() == [1]
