@@ -34,6 +34,7 @@ def test_private_modules_are_attributes_too(as_torch):
     with pytest.raises(ValueError, match="Caught ValueError in a worker"):
         wrapped.reraise()
     assert as_torch._utils._rebuild_parameter(as_torch.ones(1), False, {}).requires_grad is False
+    assert [as_torch._utils._element_size(d) for d in (as_torch.bool, as_torch.complex64)] == [1, 8]
     flat = as_torch._utils._flatten_dense_tensors([as_torch.ones(2), as_torch.zeros(1, 2)])
     assert [t.shape for t in as_torch._utils._unflatten_dense_tensors(flat, [as_torch.ones(2), as_torch.ones(1, 2)])]
 

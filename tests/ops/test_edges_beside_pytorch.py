@@ -87,3 +87,34 @@ def test_of_equal_products_the_first_gets_the_gradient(reduce):
     assert all(numpy.array_equal(a, b) for a, b in zip((found, slope), run(torch)))
     missing = tg.sparse.mm(tg.tensor([[0, NAN, 1], [1, 0, 1]]).to_sparse_csr(), tg.ones(3, 1), reduce)
     assert missing[0].isnan().all() and missing[1].tolist() == [1]
+
+
+@pytest.mark.parametrize("name", ["quantile", "nanquantile"])
+def test_what_share_is_asked_for_has_a_gradient(name):
+    def run(library, way):
+        s = library.tensor([1.0, 4, 2, 8], dtype=library.float64, requires_grad=True)
+        q = library.tensor([0.3, 0.6], dtype=library.float64, requires_grad=True)
+        found = getattr(library, name)(s, q, interpolation=way)
+        return [
+            None if g is None else g.tolist() for g in library.autograd.grad(found.sum(), [s, q], allow_unused=True)
+        ]
+
+    by_numbers, by_share = run(tg, "linear")
+    numpy.testing.assert_allclose(by_share, [3 * (2 - 1), 3 * (4 - 2)])
+    assert run(tg, "lower")[1] is None
+    torch = pytest.importorskip("torch")
+    for way in ("linear", "lower", "midpoint", "nearest"):
+        for ours, theirs in zip(run(tg, way), run(torch, way)):
+            assert (ours is None) == (theirs is None)
+            numpy.testing.assert_allclose(ours or [], theirs or [])
+
+
+@pytest.mark.parametrize("make", ["complex32", "conjugate", "negative"])
+def test_contiguous_of_a_part_is_contiguous(make):
+    x = tg.complex(tg.arange(16.0), tg.arange(16.0) - 5).reshape(2, 2, 2, 2)
+    x = {"complex32": lambda: x.to(tg.complex32), "conjugate": x.conj, "negative": lambda: x.conj().imag}[make]()
+    for part in (x[:, 1], x[:, :, 1], x.transpose(0, 2), x[:, 1:, :1]):
+        found = part.contiguous()
+        assert not part.is_contiguous() and found.is_contiguous() and found.dtype is part.dtype
+        assert found.tolist() == part.tolist()
+    assert make == "negative" or x.contiguous().data_ptr() == x.data_ptr()

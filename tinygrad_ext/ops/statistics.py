@@ -188,7 +188,7 @@ def _quantile(self, q, dim, keepdim, interpolation, name="quantile", skip=False)
     x = x.reshape(1) if x.dim() == 0 else x
     ordered = x.movedim(dim, -1).sort(-1)[0]
     size = ordered.shape[-1]
-    flat = q.reshape(-1).detach()
+    flat = q.reshape(-1)
     if skip:
         there = ordered.isnan().logical_not().sum(-1, True)
         places = flat * (there - 1).clamp(min=0)

@@ -154,7 +154,7 @@ op(
     "aten::contiguous(Tensor(a) self, *, MemoryFormat? memory_format=None) -> Tensor(a)",
     batch="leading",
     kernel="contiguous",
-    tags="any_device",
+    tags="any_device moves",
     variants="method",
     types=_ALL,
     grad={"self": "grad"},

@@ -23,7 +23,9 @@ __all__ = [
     "TreeSpec",
     "register_pytree_node",
     "tree_all",
+    "tree_all_only",
     "tree_any",
+    "tree_any_only",
     "tree_flatten",
     "tree_is_leaf",
     "tree_iter",
@@ -187,6 +189,18 @@ def tree_all(pred, tree, is_leaf=None):
 def tree_any(pred, tree, is_leaf=None):
     """Whether pred holds for some leaf."""
     return any(map(pred, _walk(tree, is_leaf)))
+
+
+@boundary
+def tree_all_only(type_or_types, pred, tree, is_leaf=None):
+    """Whether pred holds for all leaves of a type."""
+    return all(pred(leaf) for leaf in _walk(tree, is_leaf) if isinstance(leaf, type_or_types))
+
+
+@boundary
+def tree_any_only(type_or_types, pred, tree, is_leaf=None):
+    """Whether pred holds for some leaf of a type."""
+    return any(pred(leaf) for leaf in _walk(tree, is_leaf) if isinstance(leaf, type_or_types))
 
 
 def _broadcast_to_and_flatten(tree, treespec, is_leaf=None):

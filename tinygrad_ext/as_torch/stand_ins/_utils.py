@@ -34,6 +34,11 @@ class ExceptionWrapper:
         raise error
 
 
+def _element_size(dtype):
+    """Bytes of an element of a dtype."""
+    return _tg.empty((), dtype=dtype).element_size()
+
+
 def _flatten_dense_tensors(tensors):
     """All tensors as one vector."""
     return _tg.cat([tensor.reshape(-1) for tensor in tensors])

@@ -74,9 +74,17 @@ class Subject:
 
     def __init__(self, func, args, kwargs=None, names=None):
         self.func, self.args, self.kwargs = func, args, dict(kwargs or {})
-        named = [*zip(argument_names(func, args, names), args), *self.kwargs.items()]
-        self.tensors = [found for name, value in named for found in leaves(value, name) if found[1] is not None]
+        self.tensors = self._named(names)
+        bits = {id(t): _plain(t) for _, t in self.tensors if t.is_conj() or t.is_neg()}
+        if bits:  # differences are written to memory that holds the numbers themselves
+            self.args, self.kwargs = _replaced((args, self.kwargs), bits)
+            self.tensors = self._named(names)
         self.inputs = [(name, t) for name, t in self.tensors if t.requires_grad]
+
+    def _named(self, names):
+        """(name, tensor) of each tensor among the arguments."""
+        named = [*zip(argument_names(self.func, self.args, names), self.args), *self.kwargs.items()]
+        return [found for name, value in named for found in leaves(value, name) if found[1] is not None]
 
     def outputs(self, instead=None):
         """(name, tensor) of each floating output of one call; instead: {id of an input: what is given for it}."""
@@ -99,6 +107,11 @@ class Subject:
     def values(self):
         """The floating outputs of one call as arrays of their own."""
         return [array(t).copy() for _, t in self.outputs()]
+
+
+def _plain(t):
+    """The same numbers without the conjugate and the negative bit."""
+    return t.detach().resolve_conj().resolve_neg().requires_grad_(t.requires_grad)
 
 
 def _is_floating(t):

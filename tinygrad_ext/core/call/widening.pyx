@@ -67,7 +67,17 @@ cdef object widened(Op op, PyObject **args):
         if version_of(<Tensor>copy) != version and not moves:
             copy_into(<Tensor>before, <Tensor>copy)
             note_write(<Tensor>before)
+    if op.name == "aten::contiguous" and result is held[0] and not _lie_alike(<Tensor><object>args[0], <Tensor>result):
+        copies.clear()          # what was given lies otherwise than its copy, which is the answer
     return _rounded(result, to, moves, copies)
+
+
+cdef bint _lie_alike(Tensor a, Tensor b) noexcept:
+    cdef int i
+    for i in range(a.rank):
+        if a.strides[i] != b.strides[i] and a.sizes[i] != 1:
+            return False
+    return True
 
 
 cdef int _result_dtype(Op op, PyObject **args) except -2:
