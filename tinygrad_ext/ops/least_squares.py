@@ -50,6 +50,13 @@ op(
 )
 
 
+def _limit(rcond, driver, dtype):
+    """rcond as LAPACK's routine of that name reads it: gels has none, and for gelsd there is none from 1 on."""
+    if rcond is None or driver == "gels":
+        return None
+    return tg.finfo(dtype).eps if driver == "gelsd" and rcond >= 1 else rcond
+
+
 def _lstsq(self, b, rcond, driver):
     title = "torch.linalg.lstsq"
     check_matrix(self, title, "input")
@@ -65,6 +72,7 @@ def _lstsq(self, b, rcond, driver):
             f"{list(self.shape)} and other {list(b.shape)}"
         )
     m, n = self.shape[-2:]
+    rcond = _limit(rcond, driver, self.dtype)
     if driver in ("gels", "gelsy") and self.shape[:-2] == B.shape[:-2]:
         (X, rank), values = fused._least_squares(self, B, rcond), self.detach().new_zeros((0,)).abs()
     else:
@@ -116,6 +124,7 @@ op(
     tags="casts",
     doc="The X of least norm of A X - B, and the least of several; B is (..., m, k), or (..., m). "
     "Sums of squares of what remains are there if m > n and every rank is n, but not for gelsy, the default. "
-    "rank counts singular values above rcond times the largest, which gelsd and gelss return; gels and gelsy go by a "
-    "QR factorisation with exchanged columns, which estimates them, and gels leaves the rank out.",
+    "rank counts singular values above rcond times the largest, which gelsd and gelss return, and gelsd above the "
+    "last digit where rcond is 1 or more; gels and gelsy go by a QR factorisation with exchanged columns, which "
+    "estimates them, and gels leaves rcond and the rank out.",
 )
