@@ -68,7 +68,7 @@ def test_a_sum_with_a_dtype_takes_no_other():
 def test_truths_are_written_as_bytes_too():
     out = tg.zeros((), dtype=tg.uint8)
     assert tg.all(tg.ones(3), out=out) is out and out.item() == 1
-    with pytest.raises(RuntimeError, match="any.*Expected out tensor to have dtype Bool, but got Long"):
+    with pytest.raises(RuntimeError, match="any only supports bool tensor for result, got: Long"):
         tg.any(tg.ones(3), out=tg.zeros((), dtype=tg.int64))
 
 
