@@ -95,6 +95,7 @@ DIRECTIVES = {
 
 # the conversions between all dtypes, which are large: one module has them and tells the others where
 CASTS = ["kernels/cast_tables.c", *(f"kernels/cast_tables_{level}_gen.c" for level in ("base", "avx2", "avx512"))]
+PLANES = ["kernels/planes.c", *(f"kernels/planes_{level}_gen.c" for level in ("base", "avx2", "avx512"))]
 # C files linked into a module. By rule core/<room>/X.pyx links kernels/X.c, unless that declares kernels, and the three
 # builds of kernels/X_isa.h; core/call/kernel_call links every kernel. What goes beyond the rule stands here.
 MORE_SOURCES = {
@@ -105,10 +106,10 @@ MORE_SOURCES = {
         "kernels/casts.c",
         "kernels/coded.c",
         "kernels/flips.c",
-        "kernels/planes.c",
+        *PLANES,
         *CASTS,
-        *(f"kernels/planes_{level}_gen.c" for level in ("base", "avx2", "avx512")),
     ],
+    "core/loops/iterate": PLANES,
     "core/loops/loop_tables": ["kernels/wide.c", "kernels/casts.c"],
     "core/call/places": ["core/call/frames.c"],
     "core/call/boundary": ["core/call/tracebacks.c"],

@@ -100,6 +100,7 @@ static int gather_run(tgx_call *c) {
     tgx_iter_begin(&it, out.sizes, out.rank);
     add(&it, &out);
     tgx_iter_add(&it, table.data, out.sizes, strides, out.rank, width);
+    it.stays |= 1u << 1;        /* an index reaches beyond its element */
     add(&it, &index);
     if (!tgx_walk(c->services, &it, best()->gather[width == 1 ? 0 : width == 2 ? 1 : width == 4 ? 2 : width == 8 ? 3 : 4], aux)) return 0;
     return refuse_outside(c, &index, dim, table.sizes[dim]);
@@ -128,6 +129,7 @@ static int scatter_part(void *context, ptrdiff_t lo, ptrdiff_t hi) {
     tgx_iter_begin(&it, sizes, rank);
     tgx_iter_add(&it, w->index.data + lo * w->index.strides[at] * 8, sizes, w->index.strides, rank, 8);
     tgx_iter_add(&it, w->table.data + lo * w->table_strides[at] * width, sizes, w->table_strides, rank, width);
+    it.stays |= 1u << 1;
     tgx_iter_add(&it, w->source.data + lo * w->source_strides[at] * width, sizes, w->source_strides, rank, width);
     tgx_iter_plan(&it);
     return tgx_iter_run(&it, w->loop, w->aux);

@@ -1,14 +1,21 @@
 /* See iterate.h. The pointers of all possible operands are moved from row to row, used or not: of a loop over those in use
  * gcc made vector code, and each row cost 45 ns besides its elements. */
 #include "iterate.h"
+#include "planes.h"
 #include <stdlib.h>
 
-enum { TILE = 16 };         /* a cache line of floats, so that few lines collide when a stride is a power of two */
+/* Operands that lie the other way than the output are turned tile by tile into lines of their own, so that a loop gets rows that
+ * lie side by side, COLUMNS at a time. Rejected: squares of 16 x 16 walked where they lie, a call of the loop for each 16 elements
+ * and a load for each of them, which takes 2 to 5 times as long. What has to stay in its place is walked so still: 16 floats are a
+ * line of the cache, and few lines collide when a stride is a power of two. */
+enum { TILE = 16, ROWS = 64, COLUMNS = 128, FEW = 64, FAR = 1 << 16, ROOM = 1 << 16 };
 
 void tgx_iter_begin(tgx_iter *it, const int64_t *shape, int ndim) {
     it->nop = 0;
     it->ndim = ndim;
     it->tiled = 0;
+    it->stays = 1;
+    it->turned = it->spread = 0;
     it->plane = NULL;
     it->numel = 1;
     for (int d = 0; d < ndim; d++) {
@@ -19,6 +26,7 @@ void tgx_iter_begin(tgx_iter *it, const int64_t *shape, int ndim) {
 
 void tgx_iter_add(tgx_iter *it, char *data, const int64_t *shape, const int64_t *strides, int ndim, int itemsize) {
     ptrdiff_t *out = it->strides[it->nop];
+    it->size[it->nop] = itemsize;
     it->data[it->nop++] = data;
     for (int d = 0; d < it->ndim; d++) {
         int k = ndim - 1 - d;
@@ -55,12 +63,43 @@ static int mergeable(const tgx_iter *it, int inner, int outer) {
     return 1;
 }
 
-/* Make the dimension in which the input lies closest the second one, so that a plane is the whole of a transposition. */
-static void second_by_input(tgx_iter *it) {
+/* The dimension in which operand k lies closest, if that is another than the innermost one. */
+static int closest(const tgx_iter *it, int k) {
     int best = 0;
+    if (!it->strides[k][0]) return 0;
     for (int d = 1; d < it->ndim; d++)
-        if (absolute(it->strides[1][d]) < absolute(it->strides[1][best]) && it->strides[1][d]) best = d;
+        if (absolute(it->strides[k][d]) < absolute(it->strides[k][best]) && it->strides[k][d]) best = d;
+    return best;
+}
+
+/* Make the dimension in which an operand lies closest the second one, so that a plane is the whole of a transposition. */
+static void make_second(tgx_iter *it, int best) {
     for (; best > 1; best--) swap_dims(it, best, best - 1);
+}
+
+/* Which operands lie the other way in the plane of the two innermost dimensions. */
+static void plan_tiles(tgx_iter *it) {
+    int best = 0;
+    for (int k = 1; k < it->nop && !best; k++) best = closest(it, k);
+    if (!best || it->shape[0] < TILE || it->shape[best] < TILE) return;
+    make_second(it, best);
+    it->tiled = 1;
+    for (int k = 1; k < it->nop; k++)
+        if (it->strides[k][1] && absolute(it->strides[k][0]) > absolute(it->strides[k][1])) it->turned |= 1u << k;
+}
+
+/* Which operands lie at every second place, as the real parts of complex numbers do: brought together, a loop takes them in vectors.
+ * Beyond the second cache that is slower, up to twice: the stretch of one operand after the other waits for memory. */
+static void plan_lines(tgx_iter *it) {
+    if (it->numel < FEW || it->numel >= FAR) return;
+    for (int k = 1; k < it->nop; k++)
+        if (it->strides[k][0] == 2 * it->size[k] && it->size[k]) it->spread |= 1u << k;
+    it->spread &= ~(it->stays | it->turned);
+    if (!it->spread) return;
+    it->tiled = 1;
+    if (it->ndim > 1) return;
+    it->ndim = 2, it->shape[1] = 1;
+    for (int k = 0; k < it->nop; k++) it->strides[k][1] = 0;
 }
 
 void tgx_iter_plan(tgx_iter *it) {
@@ -92,46 +131,67 @@ void tgx_iter_plan(tgx_iter *it) {
         for (int k = 0; k < it->nop; k++) it->strides[k][0] = 0;
     }
     if (it->plane) {
-        second_by_input(it);
+        make_second(it, closest(it, 1));
         return;
     }
     /* a short inner row costs a call each few elements: put the longer of the two innermost inside */
     if (it->ndim > 1 && it->shape[0] < 8 && it->shape[1] > 4 * it->shape[0]) swap_dims(it, 0, 1);
-    if (it->ndim > 1 && it->shape[0] >= TILE && it->shape[1] >= TILE)
-        for (int k = 1; k < it->nop; k++)
-            if (it->strides[k][1] && absolute(it->strides[k][0]) > absolute(it->strides[k][1])) it->tiled = 1;
+    if (it->ndim > 1) plan_tiles(it);
+    plan_lines(it);
 }
 
 /* ---- running ---- */
 
-static int run_tiles(const tgx_iter *it, char **data, tgx_loop loop, const tgx_scalar *aux, const ptrdiff_t *inner) {
-    char *at[TGX_MAX_OPERANDS];
-    int64_t n0 = it->shape[0], n1 = it->shape[1];
-    for (int64_t j = 0; j < n1; j += TILE) {
-        int64_t jn = n1 - j < TILE ? n1 - j : TILE;
-        for (int64_t i = 0; i < n0; i += TILE) {
-            int64_t in = n0 - i < TILE ? n0 - i : TILE;
-            for (int64_t jj = j; jj < j + jn; jj++) {
-                for (int k = 0; k < it->nop; k++) at[k] = data[k] + i * inner[k] + jj * it->strides[k][1];
-                int code = loop(at, inner, in, aux);
-                if (code) return code;
-            }
-        }
-    }
-    return 0;
-}
-
-static int run_rows(const tgx_iter *it, char *const *data, tgx_loop loop, const tgx_scalar *aux, const ptrdiff_t *inner,
-                    const ptrdiff_t *outer, int64_t rows) {
+static int run_rows(char *const *data, tgx_loop loop, const tgx_scalar *aux, const ptrdiff_t *inner,
+                    const ptrdiff_t *outer, int64_t n, int64_t rows) {
     char *at[TGX_MAX_OPERANDS], *row[TGX_MAX_OPERANDS];
     int code = 0;
     memcpy(at, data, sizeof at);
     for (int64_t j = 0; j < rows && !code; j++) {
         memcpy(row, at, sizeof row);
-        code = loop(row, inner, it->shape[0], aux);
+        code = loop(row, inner, n, aux);
         for (int k = 0; k < TGX_MAX_OPERANDS; k++) at[k] += outer[k];
     }
     return code;
+}
+
+static int64_t at_most(int64_t n, int64_t most) { return n < most ? n : most; }
+
+/* One tile at data, n1 rows of n0 elements: run_rows, over lines of `room` where operands lie the other way. */
+static int run_tile(const tgx_iter *it, char *const *data, tgx_loop loop, const tgx_scalar *aux, char *room, int64_t n0, int64_t n1) {
+    char *at[TGX_MAX_OPERANDS] = {0};
+    ptrdiff_t inner[TGX_MAX_OPERANDS], outer[TGX_MAX_OPERANDS] = {0};
+    const unsigned brought = (it->turned | it->spread) & ~it->stays;
+    int whole = 1;          /* the rows lie behind each other in all operands */
+    for (int k = 0; k < it->nop; k++) {
+        at[k] = data[k], inner[k] = it->strides[k][0], outer[k] = it->strides[k][1];
+        if (brought >> k & 1) {
+            char *both[] = {room, data[k]};
+            const ptrdiff_t steps[] = {it->size[k], inner[k]}, rows[] = {n0 * it->size[k], outer[k]};
+            tgx_copy_plane(it->size[k])(both, steps, rows, n0, n1);
+            at[k] = room, inner[k] = steps[0], outer[k] = rows[0];
+            room += n1 * rows[0];
+        }
+        whole = whole && outer[k] == n0 * inner[k];
+    }
+    return whole ? loop(at, inner, n0 * n1, aux) : run_rows(at, loop, aux, inner, outer, n0, n1);
+}
+
+static int run_tiles(const tgx_iter *it, char *const *data, tgx_loop loop, const tgx_scalar *aux) {
+    char room[ROOM] __attribute__((aligned(64))), *at[TGX_MAX_OPERANDS];
+    int64_t rows = ROWS, columns = COLUMNS, bytes = 0;
+    if (it->turned & it->stays) rows = columns = TILE;
+    else if (!it->turned) rows /= 8, columns *= 8;
+    for (int k = 1; k < it->nop; k++)
+        if ((it->turned | it->spread) >> k & 1) bytes += it->size[k];
+    for (; rows * columns * bytes > ROOM; rows /= 2) {}
+    for (int64_t j = 0; j < it->shape[1]; j += rows)
+        for (int64_t i = 0; i < it->shape[0]; i += columns) {
+            for (int k = 0; k < it->nop; k++) at[k] = data[k] + i * it->strides[k][0] + j * it->strides[k][1];
+            int code = run_tile(it, at, loop, aux, room, at_most(it->shape[0] - i, columns), at_most(it->shape[1] - j, rows));
+            if (code) return code;
+        }
+    return 0;
 }
 
 int tgx_iter_run(const tgx_iter *it, tgx_loop loop, const tgx_scalar *aux) {
@@ -149,8 +209,8 @@ int tgx_iter_run(const tgx_iter *it, tgx_loop loop, const tgx_scalar *aux) {
     for (;;) {
         int code = 0;
         if (it->plane) it->plane(data, inner, outer, it->shape[0], it->shape[1]);
-        else if (it->tiled) code = run_tiles(it, data, loop, aux, inner);
-        else code = run_rows(it, data, loop, aux, inner, outer, it->shape[1]);
+        else if (it->tiled) code = run_tiles(it, data, loop, aux);
+        else code = run_rows(data, loop, aux, inner, outer, it->shape[0], it->shape[1]);
         if (code) return code;
         int d = 2;
         for (; d < it->ndim; d++) {

@@ -1,8 +1,8 @@
 /* Walks several strided operands together and hands rows to a loop.
  *
  * Fill shape and add operands, then call tgx_iter_plan once and tgx_iter_run. The plan sorts dimensions so that
- * the output is written in memory order, merges those that lie behind each other for all operands, and marks a
- * transposed input for walking in square tiles. A loop sees one row: n elements, one stride per operand.
+ * the output is written in memory order, merges those that lie behind each other for all operands, and marks
+ * inputs that lie the other way, which are turned tile by tile. A loop sees one row: n elements, one stride per operand.
  * The order of the walk never changes a pointwise result. */
 #ifndef TGX_ITERATE_H
 #define TGX_ITERATE_H
@@ -13,6 +13,9 @@ typedef void (*tgx_plane)(char **data, const ptrdiff_t *inner, const ptrdiff_t *
 
 typedef struct {
     int nop, ndim, tiled;
+    unsigned turned, spread, stays;                       /* bits of operands: lie the other way; at every second place; where a
+                                                             loop goes beyond the element, and no copy serves */
+    int size[TGX_MAX_OPERANDS];
     int64_t numel;
     int64_t shape[TGX_MAX_DIMS];                          /* innermost first after planning */
     ptrdiff_t strides[TGX_MAX_OPERANDS][TGX_MAX_DIMS];    /* bytes, same order as shape */
