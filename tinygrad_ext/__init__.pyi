@@ -682,10 +682,10 @@ def conj(input: Tensor) -> Tensor:
     """Conjugate of each element, as a view of the same memory; a real tensor itself."""
     ...
 def conj_physical(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Conjugate of each element, as a copy."""
+    """Conjugate of each element, as a copy; a real tensor itself."""
     ...
 def conj_physical_(input: Tensor) -> Tensor:
-    """Conjugate of each element, as a copy."""
+    """Conjugate of each element, as a copy; a real tensor itself."""
     ...
 def constant_pad_nd(input: Tensor, pad: _Sequence[_int], value: _Scalar | Tensor = 0) -> Tensor:
     """`value` around the tensor: pad holds pairs (before, after), the first for the last dimension."""

@@ -283,3 +283,25 @@ def test_a_running_log_of_sums_turns_no_further_than_its_terms():
     np.testing.assert_allclose(tg.from_numpy(wide).logcumsumexp(0).numpy(), got[:5] + 800, rtol=1e-9)
     nothing = tg.full((2,), complex("-inf"), dtype=tg.complex128)
     assert nothing.logcumsumexp(0).real.tolist() == [-np.inf, -np.inf]
+
+
+def test_conj_physical_of_real_numbers_is_the_tensor_itself():
+    x = tg.ones(3)
+    assert x.conj_physical() is x and tg.conj_physical(x) is x
+    out = tg.empty(3)
+    assert tg.conj_physical(x, out=out) is out and out.equal(x)
+    assert x.conj_physical_() is x
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("n", [0, 1, 7, 255, 1000])
+def test_vdot_is_the_dot_product_with_the_conjugate(n, dtype):
+    random = np.random.default_rng(0)
+    a, b = ((random.normal(size=2 * n) + 1j * random.normal(size=2 * n)).astype(dtype) for _ in range(2))
+    x, y = tg.tensor(a), tg.tensor(b)
+    whole = tg.vdot(x[:n], y[:n])
+    assert whole.dtype == x.dtype
+    np.testing.assert_allclose(whole.numpy(), np.vdot(a[:n], b[:n]), rtol=1e-4, atol=1e-4)
+    assert whole.equal(x[:n].conj_physical().dot(y[:n]))
+    assert tg.vdot(x[::2], y[1::2]).equal(tg.vdot(x[::2].contiguous(), y[1::2].contiguous()))
+    assert tg.vdot(x[:n].conj(), y[:n]).equal(tg.dot(x[:n], y[:n]))

@@ -130,3 +130,28 @@ def test_rows_of_one_element_and_rows_in_order_keep_it(dtype, n):
 def test_the_one_nan_of_a_repeated_row_stays():
     values, indices = tg.tensor(NAN).expand(4).sort()
     assert np.isnan(values.numpy()).all() and indices.tolist() == [0, 1, 2, 3]
+
+
+WIDE_ROWS = {
+    "clusters": lambda random, n: random.integers(0, 1000, n) + np.array([0, 1 << 60])[random.integers(0, 2, n)],
+    "whole range": lambda random, n: random.integers(-(1 << 63), (1 << 63) - 1, n),
+    "last bits": lambda random, n: (1 << 62) + random.integers(0, 4, n),
+    "one far away": lambda random, n: np.where(np.arange(n) == n // 2, -(1 << 63), random.integers(0, 1 << 20, n)),
+    "one number": lambda random, n: np.full(n, 7),
+    "pairs that differ far down": lambda random, n: (random.integers(0, n, n) << 40) + random.integers(0, 2, n),
+}
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("n", [16, 17, 100, 1000, 5000])
+@pytest.mark.parametrize("kind", WIDE_ROWS)
+@pytest.mark.parametrize("dtype", ["int64", "float64"])
+def test_rows_of_64_bits_are_in_order_whatever_their_range(dtype, kind, n, descending):
+    x = WIDE_ROWS[kind](np.random.default_rng(0), n)
+    x = x.view(np.float64) if dtype == "float64" and kind != "whole range" else x.astype(dtype)
+    values, indices = tg.sort(tg.tensor(x), descending=descending, stable=True)
+    wanted = np.argsort(-x if descending and dtype == "float64" else ~x if descending else x, kind="stable")
+    assert indices.tolist() == wanted.tolist()
+    assert values.numpy().tobytes() == x[wanted].tobytes()
+    k = n // 2
+    assert tg.topk(tg.tensor(x), k, largest=descending).indices.tolist() == wanted[:k].tolist()

@@ -19,7 +19,7 @@ SAME_MEMORY = {  # views of all elements, whose inverse is a reshape to the size
 }  # fmt: skip
 IDENTITY = {"aten::detach", "aten::contiguous", "aten::expand", "aten::_alias", "aten::broadcast_to", "aten::expand_as"}
 # views that read the same memory otherwise, and what a graph computes in their place: each is its own inverse
-COMPUTED = {"aten::_conj": "aten::conj_physical", "aten::_neg_view": "aten::neg"}
+COMPUTED = {"aten::_conj": "aten::_conj_physical", "aten::_neg_view": "aten::neg"}
 PARTS = {
     "aten::select.int": "aten::select_scatter",
     "aten::slice.Tensor": "aten::slice_scatter",

@@ -18,9 +18,9 @@ enum {
 
 extern const tgx_complex_kernels tgx_complex_base[2], tgx_complex_avx2[2], tgx_complex_avx512[2];
 
-static const tgx_complex_kernels *kernels(int wide) {
+const tgx_complex_kernels *tgx_complex(int dtype) {
     const int level = tgx_cpu_level();
-    return (level == 2 ? tgx_complex_avx512 : level == 1 ? tgx_complex_avx2 : tgx_complex_base) + wide;
+    return (level == 2 ? tgx_complex_avx512 : level == 1 ? tgx_complex_avx2 : tgx_complex_base) + (dtype == TGX_C128);
 }
 
 static int64_t parts(int64_t n, int64_t size) { return (n + size - 1) / size; }
@@ -86,7 +86,7 @@ static int dots(void *context, ptrdiff_t lo, ptrdiff_t hi) {
         char *c = j->c + tgx_item_place(p, p->c_step, item) + (row * s->c_row + column * s->c_col) * j->size;
         double sum[2], old[2] = {0};
         j->use->dot(s->k, j->a + tgx_item_place(p, j->a_step, item) + row * s->a_row * j->size, s->a_col,
-                    j->b + tgx_item_place(p, j->b_step, item) + column * s->b_col * j->size, s->b_row, sum);
+                    j->b + tgx_item_place(p, j->b_step, item) + column * s->b_col * j->size, s->b_row, 0, sum);
         if (u != 0 || v != 0) {
             const double re = wide ? ((double *)c)[0] : ((float *)c)[0], im = wide ? ((double *)c)[1] : ((float *)c)[1];
             old[0] = u * re - v * im, old[1] = u * im + v * re;
@@ -143,7 +143,7 @@ static int block(const tgx_services *to, job_t *j) {
 
 int tgx_complex_product_run(tgx_call *c, const tgx_product *p, void *room) {
     const tgx_services *to = c->services;
-    job_t j = {.p = p, .use = kernels(p->dtype == TGX_C128), .s = p->s, .a = p->a, .b = p->b, .c = p->c, .a_step = p->a_step,
+    job_t j = {.p = p, .use = tgx_complex(p->dtype), .s = p->s, .a = p->a, .b = p->b, .c = p->c, .a_step = p->a_step,
                .b_step = p->b_step, .packed = room, .size = tgx_itemsize[p->dtype], .one_b = 1};
     tgx_shape *s = &j.s;
     int code = 0;

@@ -19,8 +19,9 @@ static inline __attribute__((always_inline)) void NAME(pair_group)(const int vec
     }
 }
 
-/* At most PAIR_BLOCK numbers in one piece, whole vectors of them. */
-static void NAME(pair_block)(ptrdiff_t vectors, const T *x, const T *y, double *out) {
+/* At most PAIR_BLOCK numbers in one piece, whole vectors of them; of conjugates of x where `conjugated`, which is a matter of signs
+ * at the end. */
+static void NAME(pair_block)(ptrdiff_t vectors, const T *x, const T *y, int conjugated, double *out) {
     enum { CHAINS = NAME(PAIR_CHAINS), STEP = 2 * NAME(PAIR_LANES) };
     V straight[CHAINS] = {{0}}, crossed[CHAINS] = {{0}};
     for (; vectors >= CHAINS; vectors -= CHAINS, x += CHAINS * STEP, y += CHAINS * STEP) NAME(pair_group)(CHAINS, x, y, straight, crossed);
@@ -30,7 +31,8 @@ static void NAME(pair_block)(ptrdiff_t vectors, const T *x, const T *y, double *
     const V to_re = (straight[0] + straight[1]) + (straight[2] + straight[3]), to_im = (crossed[0] + crossed[1]) + (crossed[2] + crossed[3]);
     double parts[4] = {0};
     for (int l = 0; l < STEP; l += 2) parts[0] += to_re[l], parts[1] += to_re[l + 1], parts[2] += to_im[l], parts[3] += to_im[l + 1];
-    out[0] += parts[0] - parts[1], out[1] += parts[2] + parts[3];
+    if (conjugated) out[0] += parts[0] + parts[1], out[1] += parts[2] - parts[3];
+    else out[0] += parts[0] - parts[1], out[1] += parts[2] + parts[3];
 }
 
 static void NAME(pair_lay)(ptrdiff_t n, ptrdiff_t room, const T *from, ptrdiff_t step, T *to) {
@@ -38,7 +40,7 @@ static void NAME(pair_lay)(ptrdiff_t n, ptrdiff_t room, const T *from, ptrdiff_t
     memset(to + 2 * n, 0, (size_t)(room - n) * 2 * sizeof(T));
 }
 
-static void NAME(pair_dot)(ptrdiff_t n, const void *a, ptrdiff_t a_step, const void *b, ptrdiff_t b_step, double *out) {
+static void NAME(pair_dot)(ptrdiff_t n, const void *a, ptrdiff_t a_step, const void *b, ptrdiff_t b_step, int conjugated, double *out) {
     T at_a[2 * NAME(PAIR_BLOCK)], at_b[2 * NAME(PAIR_BLOCK)];
     const T *x = a, *y = b;
     out[0] = out[1] = 0;
@@ -48,7 +50,7 @@ static void NAME(pair_dot)(ptrdiff_t n, const void *a, ptrdiff_t a_step, const v
         const int whole = some == vectors * NAME(PAIR_LANES);
         if (a_step != 1 || !whole) NAME(pair_lay)(some, vectors * NAME(PAIR_LANES), p, a_step, at_a), p = at_a;
         if (b_step != 1 || !whole) NAME(pair_lay)(some, vectors * NAME(PAIR_LANES), q, b_step, at_b), q = at_b;
-        NAME(pair_block)(vectors, p, q, out);
+        NAME(pair_block)(vectors, p, q, conjugated, out);
     }
 }
 #undef V

@@ -49,8 +49,8 @@ FLOAT_KEY(f64, uint64_t, int64_t, ((uint64_t)1 << 63), 0x7ff0000000000000u)
 /* A heap of k words pays while k is below this part of n: measured on random rows of 256 to 65,536 elements. */
 enum { SELECT_64 = 32, SELECT_128 = 12 };
 
-#define ROW(TAG, U, WORD, INDEX_BITS, W) \
-static void row_##TAG(const char *from, int64_t n, int64_t k, int descending, char *values, int64_t *indices, void *room) { \
+#define ROW(FORM, TAG, U, WORD, INDEX_BITS, W) \
+static void FORM##_##TAG(const char *from, int64_t n, int64_t k, int descending, char *values, int64_t *indices, void *room) { \
     const U *x = (const U *)from, flip = descending ? (U)~(U)0 : 0; \
     WORD *a = room, *sorted; \
     if (k < n / SELECT_##W) { \
@@ -75,19 +75,68 @@ static void row_##TAG(const char *from, int64_t n, int64_t k, int descending, ch
         indices[i] = at; \
         ((U *)values)[i] = x[at]; \
     } }
-ROW(b8, uint8_t, uint64_t, 32, 64)
-ROW(u8, uint8_t, uint64_t, 32, 64)
-ROW(u16, uint16_t, uint64_t, 32, 64)
-ROW(u32, uint32_t, uint64_t, 32, 64)
-ROW(u64, uint64_t, u128, 64, 128)
-ROW(i8, uint8_t, uint64_t, 32, 64)
-ROW(i16, uint16_t, uint64_t, 32, 64)
-ROW(i32, uint32_t, uint64_t, 32, 64)
-ROW(i64, uint64_t, u128, 64, 128)
-ROW(f16, uint16_t, uint64_t, 32, 64)
-ROW(bf16, uint16_t, uint64_t, 32, 64)
-ROW(f32, uint32_t, uint64_t, 32, 64)
-ROW(f64, uint64_t, u128, 64, 128)
+ROW(row, b8, uint8_t, uint64_t, 32, 64)
+ROW(row, u8, uint8_t, uint64_t, 32, 64)
+ROW(row, u16, uint16_t, uint64_t, 32, 64)
+ROW(row, u32, uint32_t, uint64_t, 32, 64)
+ROW(wide, u64, uint64_t, u128, 64, 128)
+ROW(row, i8, uint8_t, uint64_t, 32, 64)
+ROW(row, i16, uint16_t, uint64_t, 32, 64)
+ROW(row, i32, uint32_t, uint64_t, 32, 64)
+ROW(wide, i64, uint64_t, u128, 64, 128)
+ROW(row, f16, uint16_t, uint64_t, 32, 64)
+ROW(row, bf16, uint16_t, uint64_t, 32, 64)
+ROW(row, f32, uint32_t, uint64_t, 32, 64)
+ROW(wide, f64, uint64_t, u128, 64, 128)
+
+/* ---- rows of 64-bit keys, by the highest 32 bits in which they differ */
+
+/* Most often these alone say the order, and words of half the width have half the bytes to count. Where they are equal, what is
+ * left is put in order by insertion; of rows where that takes many moves, whole keys are sorted instead. */
+enum { MOVES = 4 };
+
+static int settle(uint64_t *a, int64_t n, const uint64_t *keys) {
+    int64_t moves = 0;
+    for (int64_t i = 1; i < n; i++) {
+        const uint64_t v = a[i];
+        int64_t j = i;
+        if (v >> 32 != a[i - 1] >> 32) continue;
+        for (; j > 0 && keys[(uint32_t)a[j - 1]] > keys[(uint32_t)v]; j--) a[j] = a[j - 1];
+        a[j] = v, moves += i - j;
+        if (moves > MOVES * n) return 0;
+    }
+    return 1;
+}
+
+#define WIDE_ROW(TAG) \
+static void row_##TAG(const char *from, int64_t n, int64_t k, int descending, char *values, int64_t *indices, void *room) { \
+    const uint64_t *x = (const uint64_t *)from, flip = descending ? ~(uint64_t)0 : 0; \
+    uint64_t *a = room, *keys = a + 2 * n, *sorted = a, least = ~(uint64_t)0, most = 0; \
+    int64_t run = 1; \
+    if (n <= 16 || k < n / SELECT_128 || n >> 32) { \
+        wide_##TAG(from, n, k, descending, values, indices, room); \
+        return; \
+    } \
+    for (int64_t i = 0; i < n; i++) { \
+        const uint64_t key = key_##TAG(x + i) ^ flip; \
+        keys[i] = key, least = key < least ? key : least, most = key > most ? key : most; \
+    } \
+    const int bits = most > least ? 64 - __builtin_clzll(most - least) : 0, drop = bits > 32 ? bits - 32 : 0; \
+    for (int64_t i = 0; i < n; i++) a[i] = (keys[i] - least) >> drop << 32 | (uint64_t)i; \
+    while (run < n && a[run] > a[run - 1]) run++; \
+    if (run < n) sorted = sort_64(a, a + n, n, (bits - drop + 7) / 8); \
+    if (drop && !settle(sorted, n, keys)) { \
+        wide_##TAG(from, n, k, descending, values, indices, room); \
+        return; \
+    } \
+    for (int64_t i = 0; i < k; i++) { \
+        const int64_t at = (uint32_t)sorted[i]; \
+        indices[i] = at; \
+        ((uint64_t *)values)[i] = x[at]; \
+    } }
+WIDE_ROW(u64)
+WIDE_ROW(i64)
+WIDE_ROW(f64)
 
 size_t tgx_sort_room(int dtype, int64_t n) { return (size_t)n * 2 * (dtype == TGX_I64 || dtype == TGX_U64 || dtype == TGX_F64 ? 16 : 8); }
 

@@ -3,7 +3,7 @@
 import tinygrad_ext as tg
 from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.record import op
-from tinygrad_ext.ops.samples import Sample
+from tinygrad_ext.ops.samples import Sample, unary
 
 _ALL = "bool int float half complex"
 _REAL = "bool int float half"
@@ -243,13 +243,25 @@ op(
 )
 
 op(
-    "aten::conj_physical(Tensor self) -> Tensor",
-    scalar={"bool int float half": "x", "complex": "conj(x)"},
+    "aten::_conj_physical(Tensor self) -> Tensor",
+    scalar={"complex": "conj(x)"},
+    where="_fused",
+    variants="function",
     grad={"self": lambda grad: grad.conj_physical()},
     jvp="linear",
     reference="numpy.conj",
+    doc="Conjugate of each element of a complex tensor, as a copy.",
+)
+
+op(
+    "aten::conj_physical(Tensor(a) self) -> Tensor(a)",
+    compose=lambda self: fused._conj_physical(self) if self.dtype.is_complex else self,
+    variants="function method inplace out function_",
+    types="bool int float half complex",
+    samples=unary,
+    reference="numpy.conj",
     tags="exact",
-    doc="Conjugate of each element, as a copy.",
+    doc="Conjugate of each element, as a copy; a real tensor itself.",
 )
 
 op(

@@ -1,6 +1,7 @@
 """Products of vectors and matrices that are written in others: cross, Kronecker, powers, chains."""
 
 import tinygrad_ext as tg
+from tinygrad_ext.ops import batching
 from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.halves import rounded_once
 from tinygrad_ext.ops.record import op
@@ -98,13 +99,32 @@ op(
 )
 
 
-def _vdot(self, other):
-    return self.conj_physical().dot(other) if self.dtype.is_complex else self.dot(other)
+def _vdot_of_samples(b, self, other):
+    conjugate = b.wrap(b.whole(self).conj_physical()) if b.owns(self) else self.conj_physical()
+    return batching.product("vdot", 1, 1)(b, conjugate, other)
 
 
 op(
+    "aten::_vdot(Tensor self, Tensor other) -> Tensor",
+    batch=_vdot_of_samples,
+    kernel="_vdot",
+    where="_fused",
+    variants="function",
+    types="complex",
+    grad={"self": lambda grad, other: grad.conj_physical() * other, "other": lambda grad, self: grad * self},
+    jvp="each",
+    samples=lambda make: [Sample(make(4), make(4)), Sample(make(0), make(0)), Sample(make(8)[::2], make(8)[1::2])],
+    reference="numpy.vdot",
+    errors=[
+        (lambda: fused._vdot(tg.ones(2), tg.ones(2)), NotImplementedError, "not implemented for 'Float'"),
+        (lambda: tg.vdot(tg.ones(2, 3) + 0j, tg.ones(3) + 0j), RuntimeError, "1D tensors expected, but got 2D and 1D"),
+    ],
+    doc="Sum of products of two complex vectors, the elements of the first conjugated.",
+)
+
+op(
     "aten::vdot(Tensor self, Tensor other) -> Tensor",
-    compose=_vdot,
+    compose=lambda self, other: fused._vdot(self, other) if self.dtype.is_complex else self.dot(other),
     variants="function method out",
     types=_NUMBERS,
     samples=lambda make: [Sample(make(4), make(4)), Sample(make(0), make(0))],

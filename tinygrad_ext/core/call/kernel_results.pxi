@@ -188,7 +188,7 @@ cdef object _shown_as(Op op, Tensor t, int dtype):
             return t
         if not is_host(t.device_id):    # kernels of a plugin know no bits
             args[0] = <PyObject *>t
-            return forward(<Op>_ops["aten::conj_physical" if dtype == TGX_CONJUGATED else "aten::neg"], args)
+            return forward(<Op>_ops["aten::_conj_physical" if dtype == TGX_CONJUGATED else "aten::neg"], args)
         t.device_id = device_flipped(t.tid, flips ^ (1 if dtype == TGX_CONJUGATED else 2))
         return t
     if flips & 1 or (flips and not (is_complex(t.tid) and real_of(t.tid) == dtype)

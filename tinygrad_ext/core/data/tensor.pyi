@@ -576,10 +576,10 @@ class Tensor:
         """Conjugate of each element, as a view of the same memory; a real tensor itself."""
         ...
     def conj_physical(self) -> Tensor:
-        """Conjugate of each element, as a copy."""
+        """Conjugate of each element, as a copy; a real tensor itself."""
         ...
     def conj_physical_(self) -> Tensor:
-        """Conjugate of each element, as a copy."""
+        """Conjugate of each element, as a copy; a real tensor itself."""
         ...
     def constant_pad_nd(self, pad: _Sequence[_int], value: _Scalar | Tensor = 0) -> Tensor:
         """`value` around the tensor: pad holds pairs (before, after), the first for the last dimension."""
