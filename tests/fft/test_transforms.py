@@ -147,3 +147,27 @@ def test_a_trace_takes_other_lengths():
         assert traced(x).equal(low_pass(x))
         (got,), (want,) = (tg.autograd.grad((f(x) ** 2).sum(), x) for f in (traced, low_pass))
         assert tg.allclose(got, want, atol=1e-6)
+
+
+@pytest.mark.parametrize("rows", [1, 7, 8, 9, 16, 21])
+@pytest.mark.parametrize("n", [126, 128, 143, 144, 192, 240, 254, 256, 257, 384, 1000, 1022, 1023, 1024, 1500])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_rows_of_a_batch_are_transformed_alike_whatever_fills_the_lanes(dtype, n, rows):
+    random = np.random.default_rng(n)
+    x = random.normal(size=(rows, 2 * n)).astype(dtype)
+    pairs = tg.view_as_complex(tg.tensor(x).view(rows, n, 2))
+    tolerance = {"rtol": 0, "atol": (2e-6 if dtype == "float32" else 1e-14) * n}
+    for norm in ("backward", "ortho"):
+        np.testing.assert_allclose(
+            tg.fft.fft(pairs, norm=norm).numpy(), np.fft.fft(pairs.numpy(), norm=norm), **tolerance
+        )
+        np.testing.assert_allclose(
+            tg.fft.ifft(pairs, norm=norm).numpy(), np.fft.ifft(pairs.numpy(), norm=norm), **tolerance
+        )
+    real = tg.tensor(x)
+    half = tg.fft.rfft(real)
+    np.testing.assert_allclose(half.numpy(), np.fft.rfft(x), **tolerance)
+    np.testing.assert_allclose(tg.fft.irfft(half, 2 * n).numpy(), x, **tolerance)
+    assert half[:0].shape == tg.fft.rfft(real[:0]).shape
+    columns = tg.fft.fft(pairs.t().contiguous(), dim=0)
+    np.testing.assert_allclose(columns.numpy(), np.fft.fft(pairs.numpy()).T, **tolerance)

@@ -40,7 +40,10 @@ static int out_of_memory(tgx_call *c, int64_t n) {
 
 /* ---- pairs: (self, dim, forward, scale) -------------------------------------------------------------------------- */
 
-static int by_lanes(int64_t n, int64_t inner) { return inner >= TGX_FFT_LANES / 2 && n <= TGX_FFT_COLUMN; }
+/* Whether columns of a matrix, or rows of a batch, fill the lanes better than parts of one transform would. */
+static int by_lanes(const job *j) {
+    return j->inner > 1 ? j->inner >= TGX_FFT_LANES / 2 && j->n <= TGX_FFT_COLUMN : tgx_fft_by_rows(j->n, j->outer);
+}
 
 static void extents(const tgx_tensor *t, int64_t dim, job *j) {
     j->outer = j->inner = 1, j->n = t->sizes[dim];
@@ -112,7 +115,7 @@ static int spread(job *j, int mode, int64_t items) {
 /* Which way, and what it needs. */
 static int how(tgx_call *c, job *j, tgx_fft_cut *cut, int64_t *items) {
     int64_t rows = j->outer * j->inner;
-    *cut = tgx_fft_how(j->n, by_lanes(j->n, j->inner));
+    *cut = tgx_fft_how(j->n, by_lanes(j));
     int stepwise = cut->kind == TGX_FFT_STEPWISE;
     int mode = !stepwise ? ONE_BY_ONE : j->inner > 1 ? LANES_OF_COLUMNS : LANES_OF_ROWS;
     *items = mode == LANES_OF_COLUMNS ? j->outer * tgx_fft_groups(j->inner) : mode == LANES_OF_ROWS ? tgx_fft_groups(j->outer) : rows;
@@ -149,7 +152,7 @@ static int pairs_run(tgx_call *c) {
     if (!t->count) return 0;
     extents(t, tgx_int(c, 1), &j);
     int mode = how(c, &j, &cut, &items), code;
-    j.plan = tgx_fft_take(j.n, real_of(t->dtype), by_lanes(j.n, j.inner) && cut.kind == TGX_FFT_STEPWISE ? TGX_FFT_STEPWISE : -1);
+    j.plan = tgx_fft_take(j.n, real_of(t->dtype), by_lanes(&j) && cut.kind == TGX_FFT_STEPWISE ? TGX_FFT_STEPWISE : -1);
     if (!j.plan) return out_of_memory(c, j.n);
     j.middle = c->scratch;
     code = spread(&j, mode, items);
@@ -237,19 +240,19 @@ static void back_lanes(const void *context, int64_t group, char *scratch) {
 }
 
 /* Sixteen rows at a time, where a row of pairs would leave the lanes empty. */
-static int grouped(int64_t n) { return n % 2 == 0 && tgx_fft_how(n / 2, 0).kind == TGX_FFT_STEPWISE; }
+static int grouped(int64_t n, int64_t rows) { return n % 2 == 0 && tgx_fft_how(n / 2, tgx_fft_by_rows(n / 2, rows)).kind == TGX_FFT_STEPWISE; }
 
 static void need_rows(tgx_call *c, int64_t rows, int64_t n, int size) {
-    int lanes = grouped(n);
-    int64_t room = (lanes ? TGX_FFT_LANES * n : 2 * n) + 16 + tgx_fft_how(n % 2 ? n : n / 2, 0).scratch;
+    int lanes = grouped(n, rows);
+    int64_t room = (lanes ? TGX_FFT_LANES * n : 2 * n) + 16 + tgx_fft_how(n % 2 ? n : n / 2, lanes).scratch;
     need_scratch(c, parts_of(c, lanes ? tgx_fft_groups(rows) : rows, rows * n), room, 0, size);
     c->work = rows * n > TGX_SMALL ? rows * n : 0;
 }
 
 static int run_rows(tgx_call *c, job *j, void (*row)(const void *, int64_t, char *), void (*lanes)(const void *, int64_t, char *)) {
-    int several = grouped(j->n), code;
+    int several = grouped(j->n, j->outer), code;
     if (!tgx_in(c, 0)->count) return 0;
-    j->plan = tgx_fft_take(j->n, j->size == 4 ? TGX_F32 : TGX_F64, j->n % 2 ? -1 : TGX_FFT_REAL);
+    j->plan = tgx_fft_take(j->n, j->size == 4 ? TGX_F32 : TGX_F64, j->n % 2 ? -1 : several ? TGX_FFT_REALS : TGX_FFT_REAL);
     if (!j->plan) return out_of_memory(c, j->n);
     j->row = several ? lanes : row;
     code = spread(j, ONE_BY_ONE, several ? tgx_fft_groups(j->outer) : j->outer);

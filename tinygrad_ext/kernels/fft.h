@@ -20,9 +20,10 @@ enum {
     TGX_FFT_NEAR = 1024,       /* so many numbers and fewer stay in the nearest cache from step to step */
     TGX_FFT_WHOLE = 8192,      /* of a longer transform that is cut the factors are products */
     TGX_FFT_COLUMN = 4096,     /* a longer one is not done in the lanes of a matrix where it lies */
+    TGX_FFT_ROW = 1024,        /* nor such a one in the lanes of rows */
 };
 
-enum tgx_fft_kind { TGX_FFT_STEPWISE, TGX_FFT_CUT, TGX_FFT_CHIRP, TGX_FFT_REAL };
+enum tgx_fft_kind { TGX_FFT_STEPWISE, TGX_FFT_CUT, TGX_FFT_CHIRP, TGX_FFT_REAL, TGX_FFT_REALS };
 
 /* Factors and tables are of pairs (real, imaginary) of the plan's type. */
 typedef struct {
@@ -39,7 +40,7 @@ typedef struct tgx_fft_plan {
     int steps, users;
     uint64_t used;             /* when */
     tgx_fft_step step[TGX_FFT_STEPS];
-    struct tgx_fft_plan *first, *second;  /* CUT: of the columns, of the rows; CHIRP: of the convolution; REAL: of n / 2 */
+    struct tgx_fft_plan *first, *second;  /* CUT: of the columns, of the rows; CHIRP: of the convolution; REAL: of n / 2, REALS: whole in a lane */
     void *by_lane, *by_group;  /* CUT: exp(-2 pi i k (16 g + lane) / n) at g, k, lane; or at g = 0, and exp(-2 pi i k 16 g / n) at g, k */
     void *chirp, *spectrum;    /* CHIRP: exp(-pi i k^2 / n); the transform of its conjugate */
     void *halves;              /* REAL: exp(-2 pi i k / n) for k <= n / 4 */

@@ -145,6 +145,12 @@ static void NAME(step)(const W *at) {
 
 #include "fft_direct.h"
 
+/* Pairs of fewer than all lanes, which lie side by side; of half of them, as lengths like 128 have, by moves of one length. */
+INLINE void NAME(copy_some)(T *to, const T *from, int count) {
+    if (count == LANES / 2) memcpy(to, from, LANES * sizeof(T));
+    else memcpy(to, from, 2 * (size_t)count * sizeof(T));
+}
+
 /* `n` numbers of each lane from the one at `first`, real and imaginary parts apart. */
 static void NAME(load)(const tgx_fft_lanes *at, ptrdiff_t first, ptrdiff_t n, T *re, T *im) {
     const T *from = (const T *)at->from + 2 * first * at->from_step;
@@ -153,7 +159,13 @@ static void NAME(load)(const tgx_fft_lanes *at, ptrdiff_t first, ptrdiff_t n, T 
         T *other = re;
         re = im, im = other;
     }
-    if (at->count < LANES)
+    if (at->count < LANES && at->from_lane == 1) {
+        T line[2 * LANES] = {0};
+        for (; done < n; done++) {
+            NAME(copy_some)(line, from + 2 * done * at->from_step, at->count);
+            NAME(apart)(line, re + done * LANES, im + done * LANES);
+        }
+    } else if (at->count < LANES)
         for (ptrdiff_t i = 0; i < n * LANES; i++) re[i] = im[i] = 0;
     else if (at->from_lane == 1)
         for (; done < n; done++) NAME(apart)(from + 2 * done * at->from_step, re + done * LANES, im + done * LANES);
@@ -191,6 +203,11 @@ static void NAME(store)(const tgx_fft_lanes *at, ptrdiff_t first, ptrdiff_t n, T
     }
     if (at->count == LANES && at->to_lane == 1)
         for (; done < n; done++) NAME(joined)(re + done * LANES, im + done * LANES, to + 2 * done * at->to_step);
+    else if (at->to_lane == 1)
+        for (T line[2 * LANES]; done < n; done++) {
+            NAME(joined)(re + done * LANES, im + done * LANES, line);
+            NAME(copy_some)(to + 2 * done * at->to_step, line, at->count);
+        }
     else if (at->count == LANES && at->to_step == 1)
         NAME(scattered)(re, im, done = n - n % NAME(TOGETHER), to, 2 * at->to_lane);
     for (int lane = 0; lane < at->count && done < n; lane++) {

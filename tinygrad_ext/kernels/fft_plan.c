@@ -38,6 +38,12 @@ static int64_t smooth(int64_t n) {
     return best;
 }
 
+int tgx_fft_by_rows(int64_t n, int64_t rows) {
+    if (rows < TGX_FFT_LANES / 2 || n >= TGX_FFT_ROW) return 0;
+    int64_t d = near_root(n);
+    return d % TGX_FFT_LANES || n / d % TGX_FFT_LANES;
+}
+
 /* `lanes`: other transforms fill the lanes, so that it is not cut. */
 tgx_fft_cut tgx_fft_how(int64_t n, int lanes) {
     tgx_fft_cut cut = {TGX_FFT_STEPWISE, 0, 0, tgx_fft_room(n)};
@@ -165,7 +171,7 @@ static int make_chirp(tgx_fft_plan *plan, int64_t length) {
 
 static int make_halves(tgx_fft_plan *plan) {
     int64_t n = plan->n, count = n / 4 + 1;
-    plan->first = (tgx_fft_plan *)tgx_fft_take(n / 2, plan->dtype, -1);
+    plan->first = (tgx_fft_plan *)tgx_fft_take(n / 2, plan->dtype, plan->kind == TGX_FFT_REALS ? TGX_FFT_STEPWISE : -1);
     plan->halves = pairs(count, plan->dtype);
     if (!plan->first || !plan->halves) return -1;
     for (int64_t k = 0; k < count; k++) put_root(plan->halves, plan->dtype, k, k, n);
@@ -186,8 +192,8 @@ static tgx_fft_plan *make(int64_t n, int dtype, int asked) {
     tgx_fft_plan *plan = calloc(1, sizeof *plan);
     if (!plan) return NULL;
     tgx_fft_cut cut = tgx_fft_how(n, asked == TGX_FFT_STEPWISE);
-    plan->n = n, plan->dtype = dtype, plan->asked = asked, plan->kind = asked == TGX_FFT_REAL ? asked : cut.kind;
-    int failed = plan->kind == TGX_FFT_REAL    ? make_halves(plan)
+    plan->n = n, plan->dtype = dtype, plan->asked = asked, plan->kind = asked >= TGX_FFT_REAL ? asked : cut.kind;
+    int failed = plan->kind >= TGX_FFT_REAL    ? make_halves(plan)
                  : plan->kind == TGX_FFT_CUT   ? make_cut(plan, cut.first, cut.second)
                  : plan->kind == TGX_FFT_CHIRP ? make_chirp(plan, cut.first)
                                                : make_steps(plan);
