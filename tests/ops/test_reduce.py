@@ -220,3 +220,17 @@ def test_sums_over_rows_have_the_bits_of_sums_of_columns(rows, columns, dtype):
     sums = bits(x.sum(0))
     assert sums == bits(x.T.contiguous().sum(1))
     assert sums == bits(tg.stack([c.contiguous().sum() for c in x.T]))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", [1, 7, 15, 16, 17, 31, 33, 63, 64, 65, 100, 127, 255, 1000, 2047, 2048, 2049])
+def test_rows_that_are_summed_together_have_the_bits_of_each_alone(n, dtype):
+    x = np.random.default_rng(n).normal(0, 100, (130, n + 3)).astype(dtype)
+    x[3], x[20, :1], x[21, -4:] = -0.0, np.inf, np.nan
+    rows = tg.tensor(x)
+    for window in (rows, rows[:, :n], rows[:, 3:], rows[5:12], rows[::3]):
+        for f in (tg.sum, tg.mean):
+            alone = [f(row.clone()).item() for row in window]
+            assert f(window, 1).numpy().tobytes() == np.array(alone, dtype).tobytes()
+            columns = f(window.t().contiguous(), 0)
+            assert columns.numpy().tobytes() == np.array(alone, dtype).tobytes()

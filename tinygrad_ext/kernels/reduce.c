@@ -108,7 +108,8 @@ static void few_blocks(const tgx_reduction *p, const char *x, int64_t n, ptrdiff
     tgx_acc acc;
     for (int width; lo < hi; lo += width) {
         width = hi - lo < TGX_TILE ? (int)(hi - lo) : TGX_TILE;
-        for (int o = 0; o < width; o++) p->reducer->block(x + (lo + o) * step, n, 0, p->aux, from_output(&acc, o));
+        int o = p->reducer->several ? p->reducer->several(x + lo * step, n, step, width, &acc) : 0;
+        for (; o < width; o++) p->reducer->block(x + (lo + o) * step, n, 0, p->aux, from_output(&acc, o));
         p->reducer->finish(&acc, width, n, p->aux, p->out ? p->out + lo * p->osize : NULL, p->osize,
                            p->out2 ? p->out2 + lo * p->osize2 : NULL, p->osize2);
     }

@@ -33,6 +33,8 @@ typedef struct {
                    char *out, ptrdiff_t stride, char *out2, ptrdiff_t stride2);
     int packs; /* `rows` is quick for few columns too when the rows lie behind each other */
     int any_order; /* the order of elements changes no bit */
+    /* `block` of outputs whose elements lie `step` bytes apart, as many as are done at once: how many. Or NULL. */
+    int (*several)(const char *x, int64_t n, ptrdiff_t step, int outputs, tgx_acc *acc);
 } tgx_reducer;
 
 enum tgx_reduction_op {

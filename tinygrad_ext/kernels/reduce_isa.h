@@ -21,13 +21,14 @@
 #include "reduce_few.h"
 #include "reduce_many.h"
 #include "reduce_sum.h"
+#include "reduce_several.h"
 #include "reduce_moment.h"
 #include "reduce_order.h"
 
 #define INTS(M) M(TGX_U8, u8) M(TGX_I8, i8) M(TGX_I16, i16) M(TGX_I32, i32) M(TGX_I64, i64)
-#define R(fold, merge, finish) {fold##_block, fold##_rows, merge, finish, 0, 0}
-#define PACKS(fold, merge, finish) {fold##_block, fold##_rows, merge, finish, 1, 0}
-#define ANY_ORDER(fold, merge, finish) {fold##_block, fold##_rows, merge, finish, 0, 1}
+#define R(fold, merge, finish) {fold##_block, fold##_rows, merge, finish, 0, 0, NULL}
+#define SUMS(packs, S, finish) {sum_##S##_block, sum_##S##_rows, add_a, finish, packs, 0, SEVERAL(S)}
+#define ANY_ORDER(fold, merge, finish) {fold##_block, fold##_rows, merge, finish, 0, 1, NULL}
 
 const tgx_reducer_table ISA(tgx_reducers) = {
     [TGX_SUM] = {
@@ -35,11 +36,11 @@ const tgx_reducer_table ISA(tgx_reducers) = {
         INTS(ROW) ROW(TGX_BOOL, b8)
 #undef ROW
         [TGX_F16] = R(sum_f16, add_a, put_a_f16), [TGX_BF16] = R(sum_bf16, add_a, put_a_bf16),
-        [TGX_F32] = PACKS(sum_f32, add_a, put_a_f32), [TGX_F64] = R(sum_f64, add_a, put_a_f64),
+        [TGX_F32] = SUMS(1, f32, put_a_f32), [TGX_F64] = SUMS(0, f64, put_a_f64),
         [TGX_C64] = R(sum_c64, add_ab, put_ab_c64), [TGX_C128] = R(sum_c128, add_ab, put_ab_c128)},
     [TGX_MEAN] = {
         [TGX_F16] = R(sum_f16, add_a, mean_f16), [TGX_BF16] = R(sum_bf16, add_a, mean_bf16),
-        [TGX_F32] = PACKS(sum_f32, add_a, mean_f32), [TGX_F64] = R(sum_f64, add_a, mean_f64),
+        [TGX_F32] = SUMS(1, f32, mean_f32), [TGX_F64] = SUMS(0, f64, mean_f64),
         [TGX_C64] = R(sum_c64, add_ab, mean_c64), [TGX_C128] = R(sum_c128, add_ab, mean_c128)},
     [TGX_NANSUM] = {[TGX_F32] = R(nansum_f32, add_a, put_a_f32), [TGX_F64] = R(nansum_f64, add_a, put_a_f64)},
     [TGX_PROD] = {
