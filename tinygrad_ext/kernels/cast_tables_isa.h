@@ -2,6 +2,7 @@
  * A real number turned complex gets a zero imaginary part; a complex one turned real loses it.
  * Floats outside int64 become INT64_MIN before they are narrowed, as x86 hardware does, so that no value is undefined; for
  * uint64 those above int64 keep their value, and those above uint64 become 0. */
+#include "backward.h"
 #include "casts.h"
 
 static inline int64_t to_i64(double v) { return v >= -9223372036854775808.0 && v < 9223372036854775808.0 ? (int64_t)v : INT64_MIN; }
@@ -36,15 +37,15 @@ static inline uint16_t float_to_bf16(float f) {
     return (uint16_t)((bits & 0x7fffffffu) > 0x7f800000u ? 0x7fc0u : rounded);
 }
 
-/* Every source is read as one of three wide kinds: W_i int64 (UINT: uint64), W_f double (or float where exact), W_c complex. */
-#define READ_b8(v) ((int64_t)((v) != 0))
-#define READ_u8(v) ((int64_t)(v))
-#define READ_u16(v) ((int64_t)(v))
+/* Every source is read as one of the wide kinds: SMALL int32, INT int64 (UINT: uint64), W_f double (or float where exact), W_c complex. */
+#define READ_b8(v) ((int32_t)((v) != 0))
+#define READ_u8(v) ((int32_t)(v))
+#define READ_u16(v) ((int32_t)(v))
 #define READ_u32(v) ((int64_t)(v))
 #define READ_u64(v) (v)
-#define READ_i8(v) ((int64_t)(v))
-#define READ_i16(v) ((int64_t)(v))
-#define READ_i32(v) ((int64_t)(v))
+#define READ_i8(v) ((int32_t)(v))
+#define READ_i16(v) ((int32_t)(v))
+#define READ_i32(v) ((int32_t)(v))
 #define READ_i64(v) ((int64_t)(v))
 #define READ_f16(v) (half_to_float(v))
 #define READ_bf16(v) (tgx_bf16_to_f32(v))
@@ -54,20 +55,24 @@ static inline uint16_t float_to_bf16(float f) {
 #define READ_c128(v) (v)
 
 #define INT_WRITES(T) \
+    static inline T WRITE_SMALL_##T(int32_t w) { return (T)w; } \
     static inline T WRITE_INT_##T(int64_t w) { return (T)w; } \
     static inline T WRITE_UINT_##T(uint64_t w) { return (T)w; } \
     static inline T WRITE_FLOAT_##T(double w) { return (T)to_i64(w); } \
     static inline T WRITE_COMPLEX_##T(tgx_c128 w) { return (T)to_i64(creal(w)); }
 INT_WRITES(u8) INT_WRITES(u16) INT_WRITES(u32) INT_WRITES(i8) INT_WRITES(i16) INT_WRITES(i32) INT_WRITES(i64)
+static inline u64 WRITE_SMALL_u64(int32_t w) { return (u64)w; }
 static inline u64 WRITE_INT_u64(int64_t w) { return (u64)w; }
 static inline u64 WRITE_UINT_u64(uint64_t w) { return w; }
 static inline u64 WRITE_FLOAT_u64(double w) { return to_u64(w); }
 static inline u64 WRITE_COMPLEX_u64(tgx_c128 w) { return to_u64(creal(w)); }
+static inline b8 WRITE_SMALL_b8(int32_t w) { return w != 0; }
 static inline b8 WRITE_INT_b8(int64_t w) { return w != 0; }
 static inline b8 WRITE_UINT_b8(uint64_t w) { return w != 0; }
 static inline b8 WRITE_FLOAT_b8(double w) { return w != 0; }
 static inline b8 WRITE_COMPLEX_b8(tgx_c128 w) { return w != 0; }
 #define FLOAT_WRITES(T, STORE) \
+    static inline T WRITE_SMALL_##T(int32_t w) { return STORE(w); } \
     static inline T WRITE_INT_##T(int64_t w) { return STORE(w); } \
     static inline T WRITE_UINT_##T(uint64_t w) { return STORE(w); } \
     static inline T WRITE_FLOAT_##T(double w) { return STORE(w); } \
@@ -77,10 +82,12 @@ static inline b8 WRITE_COMPLEX_b8(tgx_c128 w) { return w != 0; }
 #define STORE_F32(w) ((float)(w))
 #define STORE_F64(w) ((double)(w))
 FLOAT_WRITES(f16, STORE_F16) FLOAT_WRITES(bf16, STORE_BF16) FLOAT_WRITES(f32, STORE_F32) FLOAT_WRITES(f64, STORE_F64)
+static inline c64 WRITE_SMALL_c64(int32_t w) { return (float)w; }
 static inline c64 WRITE_INT_c64(int64_t w) { return (float)w; }
 static inline c64 WRITE_UINT_c64(uint64_t w) { return (float)w; }
 static inline c64 WRITE_FLOAT_c64(double w) { return (float)w; }
 static inline c64 WRITE_COMPLEX_c64(tgx_c128 w) { return (tgx_c64)w; }
+static inline c128 WRITE_SMALL_c128(int32_t w) { return (double)w; }
 static inline c128 WRITE_INT_c128(int64_t w) { return (double)w; }
 static inline c128 WRITE_UINT_c128(uint64_t w) { return (double)w; }
 static inline c128 WRITE_FLOAT_c128(double w) { return w; }
@@ -104,13 +111,13 @@ static inline c128 WRITE_COMPLEX_c128(tgx_c128 w) { return w; }
     CAST(FROM, b8, KIND) CAST(FROM, u8, KIND) CAST(FROM, i8, KIND) CAST(FROM, i16, KIND) CAST(FROM, i32, KIND) \
     CAST(FROM, i64, KIND) CAST(FROM, f16, KIND) CAST(FROM, bf16, KIND) CAST(FROM, f32, KIND) CAST(FROM, f64, KIND) \
     CAST(FROM, c64, KIND) CAST(FROM, c128, KIND) CAST(FROM, u16, KIND) CAST(FROM, u32, KIND) CAST(FROM, u64, KIND)
-CAST_TO_ALL(b8, INT) CAST_TO_ALL(u8, INT) CAST_TO_ALL(i8, INT) CAST_TO_ALL(i16, INT) CAST_TO_ALL(i32, INT) CAST_TO_ALL(i64, INT)
-CAST_TO_ALL(u16, INT) CAST_TO_ALL(u32, INT) CAST_TO_ALL(u64, UINT)
+CAST_TO_ALL(b8, SMALL) CAST_TO_ALL(u8, SMALL) CAST_TO_ALL(i8, SMALL) CAST_TO_ALL(i16, SMALL) CAST_TO_ALL(i32, SMALL) CAST_TO_ALL(i64, INT)
+CAST_TO_ALL(u16, SMALL) CAST_TO_ALL(u32, INT) CAST_TO_ALL(u64, UINT)
 CAST_TO_ALL(f16, FLOAT) CAST_TO_ALL(bf16, FLOAT) CAST_TO_ALL(f32, FLOAT) CAST_TO_ALL(f64, FLOAT)
 CAST_TO_ALL(c64, COMPLEX) CAST_TO_ALL(c128, COMPLEX)
 
 /* Floats to integers of 32 bits and fewer. Only a float inside int32 converts by the processor's vector instruction to what
- * the way over int64 gives, so a block is looked through first; one that holds another, or NaN, goes that way. */
+ * the way over int64 gives, so a block that held another, or NaN, goes that way afterwards. */
 #define NARROW(FROM, TO) \
     static int narrow_##FROM##_##TO(char **data, const ptrdiff_t *s, ptrdiff_t n, const tgx_scalar *aux) { \
         if (s[0] != sizeof(TO) || s[1] != sizeof(FROM)) return cast_##FROM##_##TO(data, s, n, aux); \
@@ -119,20 +126,26 @@ CAST_TO_ALL(c64, COMPLEX) CAST_TO_ALL(c128, COMPLEX)
             TO *o = (TO *)data[0] + at; const FROM *a = (const FROM *)data[1] + at; \
             int far = 0; \
             _Pragma("omp simd reduction(|:far)") \
-            for (ptrdiff_t i = 0; i < m; i++) far |= !((a[i] >= (FROM)-0x1p31) & (a[i] < (FROM)0x1p31)); \
+            for (ptrdiff_t i = 0; i < m; i++) { \
+                far |= !((READ_##FROM(a[i]) >= -0x1p31f) & (READ_##FROM(a[i]) < 0x1p31f)); \
+                o[i] = (TO)(int32_t)READ_##FROM(a[i]); \
+            } \
             if (far) { \
                 char *block[] = {(char *)o, (char *)(void *)a}; \
                 cast_##FROM##_##TO(block, s, m, aux); \
-            } else { \
-                _Pragma("omp simd") \
-                for (ptrdiff_t i = 0; i < m; i++) o[i] = (TO)(int32_t)a[i]; \
             } \
         } \
         return 0; \
     }
 #define NARROW_TO_ALL(FROM) \
     NARROW(FROM, u8) NARROW(FROM, i8) NARROW(FROM, u16) NARROW(FROM, i16) NARROW(FROM, u32) NARROW(FROM, i32)
-NARROW_TO_ALL(f32) NARROW_TO_ALL(f64)
+NARROW_TO_ALL(bf16) NARROW_TO_ALL(f32) NARROW_TO_ALL(f64)
+#define cast_bf16_u8 narrow_bf16_u8
+#define cast_bf16_i8 narrow_bf16_i8
+#define cast_bf16_u16 narrow_bf16_u16
+#define cast_bf16_i16 narrow_bf16_i16
+#define cast_bf16_u32 narrow_bf16_u32
+#define cast_bf16_i32 narrow_bf16_i32
 #define cast_f32_u8 narrow_f32_u8
 #define cast_f32_i8 narrow_f32_i8
 #define cast_f32_u16 narrow_f32_u16
@@ -179,13 +192,15 @@ static int narrow_to_halves(char **data, const ptrdiff_t *s, ptrdiff_t n, const 
 #endif
 
 /* Plain copies, and fills from one element. */
-#define COPY(NAME, T) \
-    static int NAME(char **data, const ptrdiff_t *s, ptrdiff_t n, const tgx_scalar *aux) { \
+#define COPY(SIZE, T) \
+    static int copy_##SIZE(char **data, const ptrdiff_t *s, ptrdiff_t n, const tgx_scalar *aux) { \
         const ptrdiff_t os = s[0], as = s[1]; \
         char *o = data[0]; const char *a = data[1]; \
         (void)aux; \
         if (os == sizeof(T) && as == sizeof(T)) { \
             memmove(o, a, (size_t)n * sizeof(T)); \
+        } else if (os == sizeof(T) && as == -(ptrdiff_t)sizeof(T)) { \
+            tgx_backward_##SIZE(o, a, n); \
         } else if (os == sizeof(T) && as == 0) { \
             const T v = *(const T *)a; T *op = (T *)o; \
             _Pragma("omp simd") \
@@ -195,7 +210,7 @@ static int narrow_to_halves(char **data, const ptrdiff_t *s, ptrdiff_t n, const 
         } \
         return 0; \
     }
-COPY(copy_1, uint8_t) COPY(copy_2, uint16_t) COPY(copy_4, uint32_t) COPY(copy_8, uint64_t) COPY(copy_16, c128)
+COPY(1, uint8_t) COPY(2, uint16_t) COPY(4, uint32_t) COPY(8, uint64_t) COPY(16, c128)
 const tgx_loop ISA(tgx_copy_table)[TGX_NTYPES] = {TGX_BY_SIZE(copy_)};
 
 #define ROW(FROM) {TGX_OF_BOOL(cast_##FROM##_), TGX_OF_INT(cast_##FROM##_), TGX_OF_NATURAL(cast_##FROM##_), TGX_OF_HALF(cast_##FROM##_), \

@@ -1,4 +1,5 @@
 /* Built for each instruction set, see planes.h. */
+#include "backward.h"
 #include "planes.h"
 #include <stddef.h>
 
@@ -96,7 +97,7 @@ TRANSPOSE(1, uint8_t) TRANSPOSE(2, uint16_t) TRANSPOSE(4, uint32_t) TRANSPOSE(8,
             T v = *(const T *)a; \
             for (int64_t i = 0; i < n; i++) ((T *)o)[i] = v; \
         } else if (os == SIZE && as == -SIZE) { \
-            for (int64_t i = 0; i < n; i++) ((T *)o)[i] = ((const T *)a)[-i]; \
+            tgx_backward_##SIZE(o, a, n); \
         } else if (os == SIZE && as == 2 * SIZE) { \
             for (int64_t i = 0; i < n; i++) ((T *)o)[i] = ((const T *)a)[2 * i]; \
         } else if (os == SIZE) { \

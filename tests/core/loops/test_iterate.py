@@ -112,3 +112,12 @@ def test_a_failure_in_a_turned_operand_is_found():
     y[-1, -1] = 0
     with pytest.raises(RuntimeError, match="ZeroDivisionError"):
         x // y.t()
+
+
+@pytest.mark.parametrize("dtype", [tg.bool, tg.uint8, tg.int16, tg.float32, tg.float64, tg.complex128], ids=str)
+@pytest.mark.parametrize("n", [0, 1, 7, 8, 9, 15, 16, 17, 33, 500])
+def test_rows_are_turned_end_for_end(n, dtype):
+    x = tg.randint(0, 100, (3, n)).to(dtype)
+    assert tg.equal(x[1].flip(0), x[1][tg.arange(n - 1, -1, -1)])
+    assert tg.equal(x.flip(1)[:, 1:], x[:, tg.arange(n - 1, -1, -1)][:, 1:])
+    assert tg.equal(x.flip(0, 1), x.reshape(-1).flip(0).reshape(3, n))
