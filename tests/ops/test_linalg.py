@@ -114,7 +114,16 @@ def test_products_work_without_a_blas():
 
 @pytest.mark.parametrize(
     "equation",
-    ["bij,bjk->bki", "ij,jk->ki", "ab,cd->acbd", "abcd,cdef->efab", "i,j->ji", "xyz,xay->xaz", "ija,aklb,bmn->ijkl"],
+    [
+        "bij,bjk->bki",
+        "ij,jk->ki",
+        "ab,cd->acbd",
+        "abcd,cdef->efab",
+        "i,j->ji",
+        "xyz,xay->xaz",
+        "ija,aklb,bmn->ijkl",
+        "xab,xbcd->xadc",
+    ],
 )
 def test_einsum_lays_its_result_out_in_the_order_of_the_output(equation):
     terms, sizes = equation.partition("->")[0].split(","), {s: 2 + i % 3 for i, s in enumerate("abcdefijklmnxyz")}

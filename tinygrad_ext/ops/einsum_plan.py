@@ -237,6 +237,11 @@ def _count(sizes, subscripts):
     return n
 
 
+def _as_in(output, term):
+    """Subscripts in the order of the output, before those that it lacks."""
+    return [s for s in output if s in term] + [s for s in term if s not in output]
+
+
 def _product(a, a_term, b, b_term, keep, output):
     """One pair: (..., rows, summed) by (..., summed, columns); rows are of the operand that the output names first."""
     a, a_term = _sum_out(a, a_term, keep | set(b_term))
@@ -252,11 +257,11 @@ def _product(a, a_term, b, b_term, keep, output):
         return _product(a, a_term, b, b_term, keep, output)
     if summed and next((s in b_term for s in output if (s in a_term) != (s in b_term)), False):
         a, a_term, b, b_term, own = b, b_term, a, a_term, {"a": own["b"], "b": own["a"]}
-    batch = [s for s in a_term if s in b_term and s in keep]
-    rows, cols = [s for s in a_term if s not in b_term], [s for s in b_term if s not in a_term]
+    a_order, b_order = _as_in(output, a_term), _as_in(output, b_term)
+    batch = [s for s in a_order if s in b_term and s in keep]
+    rows, cols = [s for s in a_order if s not in b_term], [s for s in b_order if s not in a_term]
     if not summed:
-        whole = batch + rows + cols
-        order = [s for s in output if s in whole] + [s for s in whole if s not in output]
+        order = _as_in(output, batch + rows + cols)
         return _arranged(a, a_term, order).mul(_arranged(b, b_term, order)), order
     left = _arranged(a, a_term, batch + rows + summed)
     right = _arranged(b, b_term, batch + summed + cols)
