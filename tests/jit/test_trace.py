@@ -211,3 +211,10 @@ def test_no_warning_and_no_state_is_left_by_a_failed_trace():
         with pytest.raises(RuntimeError, match="reads the elements"):
             jit.trace(f, (tg.ones(2),))
     assert weight.grad is None and not jit.is_tracing()
+
+
+def test_the_code_comes_with_the_tensors_that_are_constants():
+    kept = tg.tensor([3.0, 4.0])
+    code, constants = jit.trace(lambda x: x + kept, tg.ones(2)).code_with_constants
+    assert "aten.add" in code and constants.c0.equal(kept)
+    assert not vars(jit.trace(nn.Linear(2, 2), tg.ones(2)).code_with_constants[1])

@@ -8,6 +8,7 @@ buffers, gradients and generators is written there after the graph has run.
 import copy
 import inspect
 import re
+from types import SimpleNamespace
 
 from tinygrad_ext.core.call.levels import active_levels
 from tinygrad_ext.core.call.modes import is_grad_enabled
@@ -278,6 +279,13 @@ class _Told:
     def code(self):
         """That graph as Python."""
         return self.graph.code
+
+    @property
+    def code_with_constants(self):
+        """(that code, the tensors that are constants of the graph as c0, c1, ...)."""
+        latest = self._runner.latest
+        held = [holder.owner for state, holder in zip(latest.graph.state, latest.holders) if state.kind == "constant"]
+        return self.code, SimpleNamespace(**{f"c{i}": tensor for i, tensor in enumerate(held)})
 
     def save(self, f, _extra_files=None, **more):
         """See `jit.save`."""
