@@ -84,3 +84,41 @@ def test_methods_and_switches():
 
 def test_arguments_of_any_kind():
     assert tg.compile(lambda x, among: x + len(among))(tg.ones(1), {1, 2}).item() == 3
+
+
+class Remembers(nn.Module):
+    """Sets tensors as attributes while it runs: a buffer, a plain one, and one that was not there."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("state", tg.zeros(2), persistent=False)
+        self.plain = tg.zeros(2)
+
+    def forward(self, x):
+        self.state = self.state + x
+        self.plain = self.plain * 2 + x
+        self.last = x.sin()
+        return self.state * x + self.plain
+
+
+def test_what_a_program_sets_as_attributes_is_what_it_sets_as_it_was_written():
+    plain, module = Remembers(), Remembers()
+    compiled = tg.compile(module)
+    for i in range(3):
+        x = tg.full((2,), i + 1.0, requires_grad=i > 0)
+        assert compiled(x).equal(plain(x))
+        for name in ("state", "plain", "last"):
+            assert getattr(module, name).equal(getattr(plain, name))
+            assert getattr(module, name).requires_grad == getattr(plain, name).requires_grad
+    assert "it sets state, plain, last to a tensor" in compiled.explain()
+    with pytest.raises(RuntimeError, match="it sets"):
+        tg.compile(Remembers(), fullgraph=True)(tg.ones(2))
+
+
+def test_a_module_that_is_traced_keeps_its_attributes():
+    module = Remembers()
+    state, plain = module.state, module.plain
+    traced = tg.jit.trace(module, tg.ones(2), check_trace=False)
+    assert module.state is state and module.plain is plain and not hasattr(module, "last")
+    assert module._buffers["state"] is state
+    assert traced(tg.ones(2)).tolist() == [2.0, 2.0]

@@ -17,6 +17,7 @@ from tinygrad_ext.graph.reading import Unreached
 from tinygrad_ext.graph.trees import at, leaves_of, put
 
 from .calls import Binding
+from .state import keeps_grad
 
 
 def capture_program(name, function, given, keywords, surroundings, check=True):
@@ -35,7 +36,7 @@ def capture_program(name, function, given, keywords, surroundings, check=True):
 
 def _written_down(name, function, given, keywords, surroundings, check):
     level = Capture(name, surroundings.name_of)
-    rates, entries = [], []
+    rates, entries, attributes = [], [], [(path, m, dict(vars(m))) for path, m in surroundings.modules.items()]
     for optimizer in surroundings.optimizers.values():
         level.optimized.update(id(p) for group in optimizer.param_groups for p in group["params"])
     try:
@@ -54,8 +55,23 @@ def _written_down(name, function, given, keywords, surroundings, check):
             if not states[param]:
                 del states[param]
         level.reader.restore()
+        left = [_put_back(level, *row) for row in attributes]
     tensors = dict(leaves_of(tuple([value for _, value in given])))
-    return _with_holders(level, graph, tensors, rates, entries, surroundings)
+    captured = _with_holders(level, graph, tensors, rates, entries, surroundings)
+    captured.left_out = [name for names in left for name in names]
+    return captured
+
+
+def _put_back(level, path, module, before):
+    """Give a module the attributes that it had; the names of those that the program set to what a level carries."""
+    names = [n for n, value in vars(module).items() if isinstance(value, Tensor) and level.owns(value)]
+    for name in names:
+        table = next((t for t in (module._buffers, module._parameters) if name in t), vars(module))
+        if name in before:
+            table[name] = before[name]
+        else:
+            del table[name]
+    return [f"{path}.{name}".lstrip(".") for name in names]
 
 
 def _with_holders(level, graph, given, rates, entries, surroundings):
@@ -124,12 +140,12 @@ class Captured:
         differentiates: it has its own backward pass, so that nothing is recorded while it runs.
         gradients: which `.grad` have to be there.
         returned: (path in the result, number of a state) of results that are what was written to.
-        takes: what it was captured for, see keys.py.
+        takes: what it was captured for, see keys.py. left_out: attributes that only the program sets.
     """
 
     def __init__(self, graph, holders, differentiates):
         self.graph, self.holders, self.differentiates = graph, holders, differentiates
-        self.gradients, self.returned, self.takes = None, (), None
+        self.gradients, self.returned, self.takes, self.left_out = None, (), None, []
         self.written = [i for i, s in enumerate(graph.state) if s.written]
 
     def forget_examples(self):
@@ -199,7 +215,7 @@ class Gradients:
     def __init__(self, level, surroundings, shown):
         reader, self.paths = level.reader, {}
         known = surroundings.at.items() if reader.derived or reader.swapped else ()
-        self.paths = {path: leaf.grad is None for path, leaf in known}
+        self.paths = {path: leaf.grad is None for path, leaf in known if keeps_grad(leaf)}
         swapped = [(leaf, before is None) for leaf, before, _ in reader.swapped.values()]
         self.asked = [(shown[id(leaf)], absent) for leaf, absent in swapped if id(leaf) in shown]
         self.others = [
@@ -214,7 +230,7 @@ class Gradients:
             if not tensor.is_leaf or (tensor.grad is None) is not absent:
                 return False
         self.rows = [*self.others, *((surroundings.at.get(path), absent) for path, absent in self.paths.items())]
-        return all(leaf is not None and (leaf.grad is None) is absent for leaf, absent in self.rows)
+        return all([t is not None and keeps_grad(t) and (t.grad is None) is absent for t, absent in self.rows])
 
 
 class Holder:

@@ -6,6 +6,7 @@ asked of where the graph has no derivative, runs as it was written.
 
 from tinygrad_ext.core.call.boundary import boundary
 from tinygrad_ext.core.call.levels import levels_on
+from tinygrad_ext.graph.aliases import CaptureError
 from tinygrad_ext.nn import Module
 
 from .calls import FirstCall, called_in_c, repeated
@@ -34,6 +35,19 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mo
     return CompiledModule(model, fullgraph) if isinstance(model, Module) else CompiledFunction(model, fullgraph)
 
 
+class _Whole(Runner):
+    """The graphs of a program that do all that it does."""
+
+    def written_down(self, args, keywords, check=True):
+        captured = super().written_down(args, keywords, check)
+        if captured.left_out:
+            raise CaptureError(
+                f"{self.name}: it sets {', '.join(captured.left_out)} to a tensor, which no call of a graph would do. "
+                "Write into a buffer in place, as in buffer.copy_(new)"
+            )
+        return captured
+
+
 @called_in_c
 class Attempt(FirstCall):
     """Calls of one program: from graphs, or of the program itself.
@@ -43,7 +57,7 @@ class Attempt(FirstCall):
 
     def __init__(self, function, fullgraph):
         name = getattr(function, "__name__", type(function).__name__)
-        super().__init__(Runner(function, name, Surroundings(function)))
+        super().__init__(_Whole(function, name, Surroundings(function)))
         self.function, self.fullgraph, self.left = function, fullgraph, {}
 
     def otherwise(self, args, kwargs):

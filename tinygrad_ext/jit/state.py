@@ -23,6 +23,11 @@ _OF_ALL = (
 _RATES = ("lr", "params", "initial_lr")  # of a parameter group: a graph is not captured for these
 
 
+def keeps_grad(tensor):
+    """Whether a tensor has a `.grad`; reading that of another warns."""
+    return tensor.is_leaf or tensor.retains_grad
+
+
 class Surroundings:
     """What a function or module can reach, as of the last `look`.
 
@@ -68,7 +73,7 @@ class Surroundings:
         for name, tensor in self._tensors.items():
             self._tensor(name, tensor, "constant")
         for tensor, (path, _) in list(self._paths.values()):
-            if tensor.grad is not None:
+            if keeps_grad(tensor) and tensor.grad is not None:
                 self._paths.setdefault(id(tensor.grad), (tensor.grad, (f"{path}.grad", "grad")))
         for name, told, trail in self.constants.settle():
             key.append((name, told))
