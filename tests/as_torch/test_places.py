@@ -228,3 +228,15 @@ def test_the_private_question_whether_a_program_is_traced(as_torch):
     f(as_torch.ones(2))
     as_torch.jit.trace(f, as_torch.ones(2), check_trace=False)
     assert told == [False, True]
+
+
+def test_what_a_compiled_program_is_made_of_can_be_asked(as_torch):
+    from torch._dynamo import explain
+
+    whole = explain(lambda x: x.sin() + 1)(as_torch.ones(2))
+    assert (whole.graph_count, whole.graph_break_count, whole.op_count) == (1, 0, 2)
+    assert whole.ops_per_graph == [["aten::sin", "aten::add.Tensor"]] and "1 graph" in str(whole)
+    broken = explain(lambda x: x.sin() if x.sum() > 0 else x, as_torch.ones(2))
+    assert (broken.graph_count, broken.graph_break_count) == (0, 1)
+    assert "reads the elements" in broken.break_reasons[0]
+    assert explain(as_torch.nn.Linear(2, 2))(as_torch.ones(2)).op_count == 1

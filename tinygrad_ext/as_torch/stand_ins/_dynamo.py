@@ -2,12 +2,12 @@
 
 import importlib
 
+from tinygrad_ext import compile as _compile
+
 from . import _dynamo_config as config  # noqa: F401 - an attribute there
 from . import absent
 
-globals().update(
-    absent.functions("_dynamo", "explain optimize_assert", "there is no compiler of bytecode; use jit.trace")
-)
+globals().update(absent.functions("_dynamo", "optimize_assert", "there is no compiler of bytecode; use jit.trace"))
 
 
 def __getattr__(name):
@@ -32,6 +32,36 @@ def is_compiling():
 
 def graph_break(msg=""):
     """Do nothing: there is no graph to break."""
+
+
+class ExplainOutput:
+    """What `explain` finds. graphs; their number; breaks: calls that run as they were written; ops of each graph."""
+
+    def __init__(self, attempt):
+        self.graphs = [found.graph for rows in attempt.runner.graphs.values() for found in rows]
+        self.graph_count = len(self.graphs)
+        self.break_reasons = list(attempt.left.values())
+        self.graph_break_count = len(self.break_reasons)
+        self.ops_per_graph = [[n.op for n in graph.nodes if "::" in n.op] for graph in self.graphs]
+        self.op_count = sum(map(len, self.ops_per_graph))
+        self.out_guards, self.compile_times, self._text = [], "", attempt.explain()
+
+    def __str__(self):
+        return self._text
+
+
+def explain(f, *extra_args, **extra_kwargs):
+    """A function of f's arguments that compiles f for them and tells how many graphs there are, and what has none.
+
+    A program is one graph or runs as it was written, so that each reason of the latter counts as a break.
+    """
+
+    def told(*args, **kwargs):
+        compiled = _compile(f)
+        compiled(*args, **kwargs)
+        return ExplainOutput(getattr(compiled, "_attempt", compiled))
+
+    return told(*extra_args, **extra_kwargs) if extra_args or extra_kwargs else told
 
 
 def reset():
