@@ -1864,7 +1864,7 @@ def scatter_add(input: Tensor, dim: _int, index: Tensor, src: Tensor, *, out: Te
     """self with src[i, j] added to out[index[i, j], j] for dim=0, and so on; repeated places add up in order."""
     ...
 def scatter_reduce(input: Tensor, dim: _int, index: Tensor, src: Tensor, reduce: _b.str, *, include_self: _bool = True, out: Tensor | None = None) -> Tensor:
-    """self with the elements of src reduced into the places that index names: sum, prod, mean, amax or amin."""
+    """self with the elements of src reduced into the places that index names: sum, prod, mean, amax or amin (also max and min)."""
     ...
 @_overload
 def searchsorted(sorted_sequence: Tensor, input: Tensor, *, out_int32: _bool = False, right: _bool = False, side: _b.str | None = None, sorter: Tensor | None = None, out: Tensor | None = None) -> Tensor:

@@ -51,3 +51,16 @@ def test_segments_beyond_the_data_are_refused():
             tg.segment_reduce(tg.ones(3), "sum", **{k: tg.tensor(v) for k, v in given.items()})
     unsafe = tg.segment_reduce(tg.ones(3), "sum", lengths=tg.tensor([2, 9]), unsafe=True)
     assert unsafe.tolist() == [2, 1]
+
+
+@pytest.mark.parametrize(("name", "other"), [("min", "amin"), ("max", "amax")])
+@pytest.mark.parametrize("include_self", [True, False])
+def test_extremes_have_a_short_name_too(name, other, include_self):
+    index = tg.tensor([0, 1, 0, 2])
+    rows = [tg.randn(n, dtype=tg.float64, requires_grad=True) for n in (3, 4)]
+
+    def run(how):
+        result = rows[0].scatter_reduce(0, index, rows[1], how, include_self=include_self)
+        return result, *tg.autograd.grad(result.sum(), rows)
+
+    assert all(a.equal(b) for a, b in zip(run(name), run(other), strict=True))

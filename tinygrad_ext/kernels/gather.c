@@ -252,7 +252,8 @@ TGX_KERNEL(gather_backward, gather_backward_shape, gather_backward_run, 0)
 
 typedef struct { const char *name; int kind, mean; } reduction;
 static const reduction reductions[] = {{"sum", TGX_SCATTER_ADD, 0}, {"prod", TGX_SCATTER_MUL, 0}, {"mean", TGX_SCATTER_ADD, 1},
-                                       {"amax", TGX_SCATTER_MAX, 0}, {"amin", TGX_SCATTER_MIN, 0}};
+                                       {"amax", TGX_SCATTER_MAX, 0}, {"amin", TGX_SCATTER_MIN, 0},
+                                       {"max", TGX_SCATTER_MAX, 0}, {"min", TGX_SCATTER_MIN, 0}};
 
 /* What changes nothing in a reduction. */
 static void put_neutral(void *to, int kind, int dtype) {

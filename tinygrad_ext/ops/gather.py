@@ -345,8 +345,9 @@ op(
         ),
     ],
     tags="others_apart",
-    doc="self with the elements of src reduced into the places that index names: sum, prod, mean, amax or amin. "
-    "Without include_self the elements of self at these places do not count. Integer means are rounded down.",
+    doc="self with the elements of src reduced into the places that index names: sum, prod, mean, amax or amin (also "
+    "max and min). Without include_self the elements of self at these places do not count. Integer means are rounded "
+    "down.",
 )
 
 

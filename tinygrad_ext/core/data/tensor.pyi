@@ -1562,10 +1562,10 @@ class Tensor:
         """self with src[i, j] added to out[index[i, j], j] for dim=0, and so on; repeated places add up in order."""
         ...
     def scatter_reduce(self, dim: _int, index: Tensor, src: Tensor, reduce: _b.str, *, include_self: _bool = True) -> Tensor:
-        """self with the elements of src reduced into the places that index names: sum, prod, mean, amax or amin."""
+        """self with the elements of src reduced into the places that index names: sum, prod, mean, amax or amin (also max and min)."""
         ...
     def scatter_reduce_(self, dim: _int, index: Tensor, src: Tensor, reduce: _b.str, *, include_self: _bool = True) -> Tensor:
-        """self with the elements of src reduced into the places that index names: sum, prod, mean, amax or amin."""
+        """self with the elements of src reduced into the places that index names: sum, prod, mean, amax or amin (also max and min)."""
         ...
     def select(self, dim: _int, index: _int) -> Tensor:
         """One index of a dimension, which goes away."""
