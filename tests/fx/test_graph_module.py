@@ -105,6 +105,16 @@ def test_it_prints(capsys):
     assert "self.fc(x)" in str(made)
 
 
+def test_what_users_note_goes_with_copies_and_not_with_pickles():
+    made = fx.symbolic_trace(nn.Linear(2, 3))
+    assert made.meta == {}
+    made.meta["note"] = [1]
+    deep, flat = copy.deepcopy(made), copy.copy(made)
+    assert deep.meta == flat.meta == {"note": [1]} and deep.meta["note"] is not made.meta["note"]
+    flat.meta["other"] = 2
+    assert made.meta == {"note": [1]} and pickle.loads(pickle.dumps(made)).meta == {}
+
+
 def test_a_pickle_runs_and_can_be_changed():
     made = traced()
     again = pickle.loads(pickle.dumps(made))

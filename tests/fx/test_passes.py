@@ -74,11 +74,11 @@ def test_shapes_stand_at_the_nodes():
     assert found["conv"].dtype == tg.float32 and found["conv"].requires_grad and found["x"].stride == (108, 36, 6, 1)
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 50])
-def test_a_module_is_split_into_parts_that_give_the_same(count):
+@pytest.mark.parametrize("count, named", [(1, True), (2, False), (3, True), (50, False)])
+def test_a_module_is_split_into_parts_that_give_the_same(count, named):
     made, x = fx.symbolic_trace(Resnet().eval()), images()
     order = {n: i for i, n in enumerate(made.graph.nodes)}
-    split = split_module(made, made, lambda node: order[node] * count // len(order))
+    split = split_module(made, made if named else None, lambda node: order[node] * count // len(order))
     assert split(x).equal(made(x))
     assert {n.target for n in split.graph.nodes if n.op == "call_module"} == {n for n, _ in split.named_children()}
     assert len(dict(split.named_children())) == min(count, len(order) - 2)

@@ -21,7 +21,8 @@ class GraphModule(Module):
         graph: a Graph; a copy becomes the module's.
         class_name: of the class.
 
-    After changes of `graph`, `recompile()` makes a new forward.
+    After changes of `graph`, `recompile()` makes a new forward. `meta`, a dict, is the user's; copies have it, pickles
+    do not.
     """
 
     def __new__(cls, *args, **kwargs):
@@ -30,6 +31,7 @@ class GraphModule(Module):
 
     def __init__(self, root, graph, class_name="GraphModule"):
         super().__init__()
+        self.meta = {}
         type(self).__name__ = class_name
         if isinstance(root, Module):
             self.training = getattr(root, "training", True)
@@ -153,7 +155,9 @@ class GraphModule(Module):
     # ---- copies ---------------------------------------------------------------------------------------------------
 
     def __copy__(self):
-        return GraphModule(self, copy.deepcopy(self._graph), type(self).__name__)
+        made = GraphModule(self, copy.deepcopy(self._graph), type(self).__name__)
+        made.meta = dict(self.meta)
+        return made
 
     def __deepcopy__(self, memo):
         parts = {k: v for k, v in vars(self).items() if k not in ("_graph", "_code")}
@@ -165,7 +169,8 @@ class GraphModule(Module):
         return made
 
     def __reduce__(self):
-        return _made_of, (type(self).__name__, {k: v for k, v in vars(self).items() if k[1:] not in _MADE}, self._graph)
+        parts = {k: v for k, v in vars(self).items() if k[1:] not in _MADE and k != "meta"}
+        return _made_of, (type(self).__name__, parts, self._graph)
 
 
 _MADE = ("graph", "code")  # what is made anew
@@ -174,7 +179,7 @@ _MADE = ("graph", "code")  # what is made anew
 def _made_of(name, parts, graph):
     """The GraphModule of a pickle."""
     made = GraphModule.__new__(GraphModule)
-    made.__dict__.update(parts)
+    made.__dict__.update(parts, meta={})
     type(made).__name__ = name
     made.graph = graph
     return made

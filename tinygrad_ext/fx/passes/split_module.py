@@ -13,11 +13,12 @@ def split_module(m, root_m, split_callback):
     """A GraphModule that calls the modules `submod_0`, `submod_1`, ... which the nodes of `m` were divided into.
 
     Args:
-        m: a GraphModule. root_m: the Module that its nodes' paths lead into.
+        m: a GraphModule. root_m: the Module that its nodes' paths lead into, None for m itself.
         split_callback: gives the part of a node, anything that can stand in a name; called in the order of the nodes.
 
     Raises RuntimeError where two parts need each other.
     """
+    root = m if root_m is None else root_m
     nodes = [n for n in m.graph.nodes if n.op not in _ENDS]
     part_of = {n: split_callback(n) for n in nodes}
     inside = {}
@@ -30,7 +31,7 @@ def split_module(m, root_m, split_callback):
     for part in _ordered(inside, part_of):
         given = list(dict.fromkeys(u for n in inside[part] for u in n.all_input_nodes if part_of.get(u, n) != part))
         taken = [n for n in inside[part] if any(part_of.get(user) != part for user in n.users)]
-        parts[f"submod_{part}"] = GraphModule(root_m, _graph_of(inside[part], given, taken), f"submod_{part}")
+        parts[f"submod_{part}"] = GraphModule(root, _graph_of(inside[part], given, taken), f"submod_{part}")
         call = main.call_module(f"submod_{part}", tuple([values[n] for n in given]))
         if len(taken) == 1:
             values[taken[0]] = call
