@@ -218,3 +218,10 @@ def test_the_code_comes_with_the_tensors_that_are_constants():
     code, constants = jit.trace(lambda x: x + kept, tg.ones(2)).code_with_constants
     assert "aten.add" in code and constants.c0.equal(kept)
     assert not vars(jit.trace(nn.Linear(2, 2), tg.ones(2)).code_with_constants[1])
+
+
+def test_a_traced_module_counts_as_a_script_module_and_knows_what_it_was_made_of():
+    traced = jit.trace(nn.Linear(2, 3), (tg.ones(1, 2),))
+    assert isinstance(traced, jit.ScriptModule) and traced.original_name == "Linear"
+    assert not isinstance(traced, jit.RecursiveScriptModule) and not isinstance(nn.Linear(2, 3), jit.ScriptModule)
+    assert jit.script(traced) is traced

@@ -52,7 +52,7 @@ def export(mod, args, kwargs=None, *, dynamic_shapes=None, strict=False, **accep
         raise ValueError(
             f"Expected `mod` to be an instance of `torch.nn.Module`, got {type(mod)}. A function is traced by jit.trace"
         )
-    if isinstance(mod, ScriptModule):
+    if issubclass(type(mod), ScriptModule):
         raise ValueError("export() takes a module of Python, not one that is compiled: jit.save keeps that one")
     if not isinstance(args, tuple):
         raise UserError(f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}")

@@ -105,7 +105,7 @@ def program_of(m):
     gathered = _Gathered(m)
     if isinstance(m, ScriptFunction):
         gathered.entry("forward", m._entry)
-    elif isinstance(m, ScriptModule):
+    elif issubclass(type(m), ScriptModule):
         m = _restated(m)
         m.compile_all()
         gathered.attributes(m)
@@ -114,7 +114,7 @@ def program_of(m):
                 gathered.entry(name, entry)
         if not is_frozen(m):
             for path, part in m.named_modules():
-                if path and isinstance(part, ScriptModule):
+                if path and issubclass(type(part), ScriptModule):
                     gathered.part(path, part)
     elif isinstance(m, (TracedFunction, TracedModule)):
         gathered.runner("forward", m._runner)
@@ -146,12 +146,12 @@ def _restated(m):
 
     That is done here: reading a file runs nothing.
     """
-    if not any(isinstance(part, ScriptModule) and state_methods(part) for part in m.modules()):
+    if not any(issubclass(type(part), ScriptModule) and state_methods(part) for part in m.modules()):
         return m
     names = methods_of(m)
     m = copy.deepcopy(m)
     for part in m.modules():
-        if isinstance(part, ScriptModule) and state_methods(part):
+        if issubclass(type(part), ScriptModule) and state_methods(part):
             give, take = state_methods(part)
             take(give())
     compile_methods(m, names)

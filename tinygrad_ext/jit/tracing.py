@@ -347,6 +347,11 @@ class TracedModule(_Told, Module):
         object.__setattr__(self, "forward", Call(runner))
         object.__setattr__(self, "_methods", {})
 
+    @property
+    def original_name(self):
+        """Name of the class of the module that was traced."""
+        return type(self.original).__name__
+
     def train(self, mode=True):
         super().train(mode)
         self.original.train(mode)

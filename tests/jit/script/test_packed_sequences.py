@@ -4,7 +4,7 @@ import pytest
 
 import tinygrad_ext as tg
 from tinygrad_ext import jit, nn
-from tinygrad_ext.nn.utils.rnn import PackedSequence, pack_sequence
+from tinygrad_ext.nn.utils.rnn import PackedSequence, pack_sequence, pad_packed_sequence, pad_sequence
 
 LAYERS = {
     "lstm": nn.LSTM,
@@ -64,3 +64,15 @@ def test_script_gives_what_eager_mode_gives(kind, both, enforce, given, tmp_path
             for a, b in zip(flat(wanted), flat(result)):
                 assert (a is b is None) or a.equal(b)
             assert all(a.equal(b) for a, b in zip(gradients[0], found))
+
+
+def test_sequences_are_padded_packed_and_unpacked_in_script():
+    def program(rows: list[tg.Tensor], padding_side: str):
+        packed = pack_sequence(rows, enforce_sorted=False)
+        padded, lengths = pad_packed_sequence(packed, True, -1.0)
+        return packed, padded, lengths, pad_sequence(rows, True, 0.5, padding_side)
+
+    rows = [tg.randn(n, 3) for n in (2, 4, 1)]
+    for side in ("left", "right"):
+        for wanted, found in zip(flat(program(rows, side)), flat(jit.script(program)(rows, side)), strict=True):
+            assert found.equal(wanted)

@@ -200,6 +200,10 @@ class _Making(type):
             made.__dict__["_tgx_compiled"] = True
         return made
 
+    def __instancecheck__(cls, module):
+        """Traced modules count as ScriptModules; `issubclass(type(m), ScriptModule)` asks for compiled ones alone."""
+        return super().__instancecheck__(module) or (cls is ScriptModule and isinstance(module, TracedModule))
+
 
 @boundary
 class ScriptModule(nn.Module, metaclass=_Making):
@@ -372,7 +376,7 @@ give_magic(RecursiveScriptModule)
 
 def wrap(module, made=None, anew=False):
     """The scripted form of a module, nothing compiled yet."""
-    if isinstance(module, (ScriptModule, TracedModule)) and not (anew and isinstance(module, RecursiveScriptModule)):
+    if isinstance(module, ScriptModule) and not (anew and isinstance(module, RecursiveScriptModule)):
         return module
     check_made(module)
     prepare = getattr(module, "__prepare_scriptable__", None)

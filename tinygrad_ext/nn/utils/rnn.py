@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import tinygrad_ext as tg
 from tinygrad_ext.core.call.boundary import boundary
+from tinygrad_ext.core.call.scripting import is_scripting
 
 __all__ = [
     "PackedSequence",
@@ -157,7 +158,7 @@ def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="
         raise RuntimeError(f"padding_side must be either 'left' or 'right', but got '{padding_side}'")
     if isinstance(sequences, tg.Tensor):
         sequences = sequences.unbind(0)
-    elif not hasattr(sequences, "__iter__"):
+    elif not is_scripting() and not hasattr(sequences, "__iter__"):
         raise RuntimeError(
             "pad_sequence: Expected iterable for input sequences, but got arg of type: " + str(type(sequences))
         )
@@ -167,7 +168,7 @@ def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="
     most = max(s.shape[0] for s in sequences)
     filled = []
     for s in sequences:
-        rest = s.new_full((most - s.shape[0], *s.shape[1:]), padding_value)
+        rest = s.new_full([most - s.shape[0]] + list(s.shape[1:]), padding_value)
         filled.append(tg.cat([s, rest] if padding_side == "right" else [rest, s]))
     return tg.stack(filled, 0 if batch_first else 1)
 
