@@ -171,7 +171,9 @@ BY_SIZE = {
         "how many steps there are, which its own derivative takes one by one",
     ),
     "solve": "whether B is a vector, or a row of them, follows from sizes",
-    "svd.linalg": "whether one side is longer, whose vectors then have a gradient outside of their space",
+    **dict.fromkeys(
+        ("svd", "svd.linalg"), "whether one side is longer, whose vectors then have a gradient outside of their space"
+    ),
 }
 
 
