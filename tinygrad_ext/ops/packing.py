@@ -79,7 +79,7 @@ def _pack_samples(make):
 
 def _pad_samples(make):
     yield Sample(make(6, 2), make.of([3, 2, 1], tg.int64), False, 0.0, 3)
-    yield Sample(make(5), make.of([2, 2, 1], tg.int64), True, -1.0, 5)
+    yield Sample(make(5), make.of([2, 2, 1], tg.int64), True, 1.0, 5)
 
 
 op(
