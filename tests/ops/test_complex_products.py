@@ -100,3 +100,15 @@ def test_nan_stays_where_it_belongs(dtype):
     a[3, 4], b[7, 20] = complex("nan"), complex("nan")
     found = (a @ b).isnan()
     assert found[3].all() and found[:, 20].all() and found.sum() == 21 + 9 - 1
+
+
+@pytest.mark.parametrize("dtype", [tg.complex64, tg.complex128], ids=str)
+@pytest.mark.parametrize("batch", [(1,), (3,), (16,), (400,), (20, 20), (2, 1, 5)])
+@pytest.mark.parametrize("m, k", [(17, 16), (20, 8), (1, 5), (300, 3), (4, 40)])
+def test_batches_times_vectors(m, k, batch, dtype):
+    a, v, u = tg.randn(*batch, m, k, dtype=dtype), tg.randn(k, dtype=dtype), tg.randn(m, dtype=dtype)
+    for x in (a, a.mT.contiguous().mT, tg.zeros(*batch, m, 2 * k, dtype=dtype)[..., ::2].copy_(a)):
+        tg.testing.assert_close(x @ v, (a * v).sum(-1))
+        tg.testing.assert_close(u @ x, (a * u[:, None]).sum(-2))
+        tg.testing.assert_close(tg.nn.functional.linear(x, v), (a * v).sum(-1))
+        tg.testing.assert_close(tg.inner(x, v), (a * v).sum(-1))

@@ -50,3 +50,22 @@ def test_the_result_is_converted(op, dtype):
             except REFUSALS:
                 continue
         assert compare.same_bits([out], [expected.to(wider)]), f"{op.name} {sample}"
+
+
+def test_a_target_of_another_dtype_is_taken_where_it_can_hold_the_result():
+    flags = tg.tensor([[1, 0]], dtype=tg.uint8)
+    assert not tg.all(flags, out=tg.ones((), dtype=tg.bool)) and tg.any(flags, 1, out=tg.zeros(1, dtype=tg.bool))
+    wide = tg.empty(2, dtype=tg.complex128)
+    assert tg.fft.fft(tg.ones(2), out=wide).tolist() == [2, 0] and tg.linalg.eigvals(tg.eye(2), out=wide).tolist() == [
+        1,
+        1,
+    ]
+    for dtype in (tg.float16, tg.float64, tg.int64, tg.complex64):
+        assert tg.logspace(0, 2, 3, out=tg.empty(3, dtype=dtype)).tolist() == [1, 10, 100]
+        assert tg.linspace(tg.tensor(0.0), 4, 3, out=tg.empty(0, dtype=dtype)).tolist() == [0, 2, 4]
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "nansum", "prod"])
+def test_a_real_target_of_complex_numbers_loses_no_part_silently(name):
+    with pytest.raises(RuntimeError):
+        getattr(tg, name)(tg.ones(2) + 1j, out=tg.empty(()))

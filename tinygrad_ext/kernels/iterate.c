@@ -184,7 +184,7 @@ static int run_tiles(const tgx_iter *it, char *const *data, tgx_loop loop, const
     else if (!it->turned) rows /= 8, columns *= 8;
     for (int k = 1; k < it->nop; k++)
         if ((it->turned | it->spread) >> k & 1) bytes += it->size[k];
-    for (; rows * columns * bytes > ROOM; rows /= 2) {}
+    for (; rows * columns * bytes > ROOM;) *(rows > 1 ? &rows : &columns) /= 2;
     for (int64_t j = 0; j < it->shape[1]; j += rows)
         for (int64_t i = 0; i < it->shape[0]; i += columns) {
             for (int k = 0; k < it->nop; k++) at[k] = data[k] + i * it->strides[k][0] + j * it->strides[k][1];

@@ -117,7 +117,7 @@ static int is_bf16(const tgx_tensor *a, const tgx_tensor *b) {
 static int64_t room(const tgx_tensor *a, const tgx_tensor *b, const tgx_output *o) {
     const int64_t m = tgx_rows_of(a), n = tgx_cols_of(b), k = tgx_depth_of(b);
     int64_t items = 1;
-    for (int i = 0; i < o->rank - 2; i++) items *= o->dims[i];
+    for (int i = 0; i < o->rank - (a->rank > 1) - (b->rank > 1); i++) items *= o->dims[i];     /* a vector has no dimension there */
     if (tgx_is_complex(a->dtype)) return tgx_complex_product_room(m, n, k, items, tgx_itemsize[a->dtype]);
     return tgx_bf16_product_room(m, n, k, items, tgx_is_one_matrix(b) ? 1 : items);
 }

@@ -125,6 +125,7 @@ for _name, _compose, _base, _reference in (
             compose=_compose,
             jvp="none",
             variants="function out",
+            tags="adopts",
             reference=_reference,
             samples=lambda make, kinds=(_start, _end): [
                 Sample(*[make() if kind == "Tensor" else n for n, kind in zip((0.0, 1.0), kinds)], steps)

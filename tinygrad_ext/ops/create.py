@@ -237,7 +237,7 @@ op(
     compose=_logspace,
     jvp="none",
     variants="function out",
-    tags="fills",
+    tags="fills adopts",
     reference=lambda start, end, steps, base=10.0: _numpy().logspace(start, end, steps, base=base),
     samples=lambda make: [Sample(0, 1, 5), Sample(-2.5, 1, 8), Sample(3, 3, 1), Sample(0, 1, 0), Sample(1, 4, 4, 2.0)],
     errors=[(lambda: __import__("tinygrad_ext").logspace(0, 1, -1), RuntimeError, "number of steps must be non-negat")],

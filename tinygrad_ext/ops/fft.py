@@ -352,7 +352,6 @@ def _errors_of_several(name, least):
 
 for _name, (_make, _short) in _FORMS.items():
     _forward, _real = _name in ("fft", "rfft", "hfft"), _make is _from_reals
-    _target = "casts" if _make is _to_reals else None
     op(
         f"aten::{_name}(Tensor self, int? n=None, int dim=-1, str? norm=None) -> Tensor",
         compose=lambda self, n, dim, norm, make=_short, title=_name, forward=_forward: make(
@@ -364,7 +363,7 @@ for _name, (_make, _short) in _FORMS.items():
         samples=_lines(0 if _make is _complex else 1),
         reference=_numpy(_name),
         errors=list(_errors(_name, _real)),
-        tags=_target,
+        tags="casts",
         doc=f"{_SAYS[_name]}, along dim. n cuts the input or puts zeros behind it; norm names the direction that has "
         "1 / n, or is 'ortho' for 1 / sqrt(n) in both.",
     )
@@ -381,7 +380,7 @@ for _name, (_make, _short) in _FORMS.items():
             samples=_planes if _kind == "2" else _solids,
             reference=_numpy(_name + _kind),
             errors=list(_errors_of_several(_name + _kind, _make is not _complex)),
-            tags=_target,
+            tags="casts",
             doc=f"{_name} along {'two dimensions' if _kind == '2' else 'several dimensions, by default all'}: rfft, "
             "irfft, hfft and ihfft along the last of them, fft and ifft along the others. s are their points, of which "
             "-1 leaves one as it is.",

@@ -66,7 +66,7 @@ A family file calls `op(schema, ...)` once for each overload. Nothing here impor
                 apart (what is written to shares no memory with an input), others_apart (with none but the first),
                 fills (out= keeps its shape where it has as many elements as the result); of the dtype of out=: casts
                 (any that the result can be cast to, as with scalar) and exact (that of the result, as without), bytes
-                (exact, or uint8), adopts (that is the dtype= which was left out), exact_inplace (exact, and so is the
+                (bool or uint8), adopts (that is the dtype= which was left out), exact_inplace (exact, and so is the
                 tensor of an in-place form)
     doc         one sentence; then shapes, units, errors and source where they matter
 """

@@ -20,7 +20,7 @@ from tinygrad_ext.core.call.outputs cimport (
     check_inference, check_inputs, check_readonly, check_target, check_writable, deliver, deliver_all, note_write, shows_history,
 )
 from tinygrad_ext.core.data.tensor cimport DERIVED, DIFF_VIEW, INFERENCE, Tensor, set_geometry
-from tinygrad_ext.core.data.types cimport uint64_t
+from tinygrad_ext.core.data.types cimport is_complex, uint64_t
 
 
 cdef uint64_t window_moves = 0
@@ -137,6 +137,12 @@ cdef object _out_of_place(Op op, PyObject **args, Tensor t):
     return t.copy_(result)
 
 
+cdef bint _loses_parts(Op op, PyObject **args, Tensor out) noexcept:
+    """Whether a complex operand would have to be read as a real one, to give out's dtype."""
+    return op.ntensors and isinstance(<object>args[op.tensors[0]], Tensor) and is_complex((<Tensor>args[op.tensors[0]]).tid) \
+        and not is_complex(out.tid)
+
+
 cdef object call_out(Op op, PyObject **args, object out):
     """The form with out=: fills it (a tuple for several results) and returns it; of a list of results it returns nothing."""
     if state().flags & TGX_LEVELS:
@@ -147,7 +153,7 @@ cdef object call_out(Op op, PyObject **args, object out):
     if not state().no_grad and (any_needs_grad(op, args) or _wants_grad(out)):
         raise RuntimeError(f"{op.title}(): functions with out=... arguments don't support automatic differentiation, but one of "
                            "the arguments requires grad. Leave out= away, or work in no_grad().")
-    if op.adopts >= 0 and args[op.adopts] == <PyObject *>None:
+    if op.adopts >= 0 and args[op.adopts] == <PyObject *>None and not _loses_parts(op, args, <Tensor?>out):
         adopted = dtype_of((<Tensor?>out).tid)
         args[op.adopts] = <PyObject *>adopted
     if op.nreturns == 1 and not op.makes_list:

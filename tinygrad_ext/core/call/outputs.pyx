@@ -71,12 +71,13 @@ cdef int check_target(Op op, Tensor out, int device, const int64_t *sizes, int r
         if flags & TGX_JOINS and not can_cast(dtype_of(dtype), dtype_of(out.tid)):
             raise TypeError(f"torch.{op.title}(): input types can't be cast to the desired output type {dtype_title(out.tid)}: "
                             f"together they make {dtype_title(dtype)}")
-        if op.bytes and out.tid != TGX_U8:
+        if op.bytes and out.tid != TGX_U8 and out.tid != TGX_BOOL:
             raise RuntimeError(f"{op.title} only supports bool tensor for result, got: {dtype_title(out.tid)}; uint8 is taken too")
         if op.exact and not inplace and not op.bytes:
             raise RuntimeError(f"{op.title}(): Expected out tensor to have dtype {dtype_title(dtype)}, but got "
                                f"{dtype_title(out.tid)} instead")
-        refuse_cast(dtype, out.tid)
+        if not op.bytes:
+            refuse_cast(dtype, out.tid)
         if inplace and op.exact_inplace:
             raise RuntimeError(f"In-place {op.title} is not supported for {dtype_title(out.tid)} tensors: the result is "
                                f"{dtype_title(dtype)}")
