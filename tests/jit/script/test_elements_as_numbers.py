@@ -34,6 +34,10 @@ def of_a_dict(n):
     return {1: 2, 2: 4}[n]
 
 
+def in_a_dict(n):
+    return n in {1: 2, 2: 4}, n in {3: 1}
+
+
 def put(n):
     row = [1, 2, 3]
     row[n] = 7
@@ -61,6 +65,7 @@ WANTED = [
     (of_a_list, 3),
     (of_a_text, "c"),
     (of_a_dict, 4),
+    (in_a_dict, (True, False)),
     (put, [1, 2, 7]),
     (shape, (4, 4)),
     (called, 3),

@@ -9,6 +9,7 @@ from tinygrad_ext.graph.primitives.objects import class_of
 from tinygrad_ext.graph.types import ANY, BOOL, COMPLEX, FLOAT, INT, SCALAR, STR, TENSOR
 
 from .compiler import expression, hook
+from .conversions import as_declared
 from .errors import CompileError
 from .types import NUMBERS, is_enum, is_number, parts_of, unify, union
 from .values import ListLiteral, Static, TupleOfList, TupleValue, is_constant, type_of
@@ -355,5 +356,7 @@ def _contained(c, item, container, turned):
                 f"'in' takes a list, dict, tuple or str, not {type}, which has no attribute or method '__contains__'"
             )
     else:
+        if type is not None and type.word == "Dict":
+            item = as_declared(c, c.value(item), type.args[0], "a key")
         found = c.emit("prim::contains", (c.value(container), c.value(item)), BOOL)
     return c.emit("prim::not", (found,), BOOL) if turned else found
