@@ -141,3 +141,29 @@ def test_a_replica_has_the_attributes_and_buffers_and_no_parameters():
     x = tg.randn(4, 3)
     replica(x).sum().backward()
     assert replica.eval()(x).shape == (4, 3) and norm.weight.grad is not None
+
+
+def test_a_replica_is_made_without_asking_how_the_module_is_copied():
+    class Itself(nn.Linear):
+        def __copy__(self):
+            return self
+
+        def __getstate__(self):
+            raise AssertionError("asked for its state")
+
+        def __reduce_ex__(self, protocol):
+            raise AssertionError("asked how it is pickled")
+
+    module = Itself(2, 2)
+    replica = module._replicate_for_data_parallel()
+    assert replica is not module and type(replica) is Itself and replica._is_replica is True
+    assert len(list(module.parameters())) == 2 and not list(replica.parameters())
+    assert not hasattr(module, "_is_replica") and not hasattr(replica, "weight") and module.weight.shape == (2, 2)
+
+
+def test_a_module_with_uninitialized_parameters_makes_no_replica():
+    lazy = nn.LazyLinear(2)
+    with pytest.raises(RuntimeError, match="uninitialized"):
+        lazy._replicate_for_data_parallel()
+    lazy(tg.ones(1, 3))
+    assert not list(lazy._replicate_for_data_parallel().parameters())

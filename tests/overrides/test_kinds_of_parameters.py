@@ -63,6 +63,21 @@ def test_a_parameter_of_a_subclass_of_tensor_keeps_that_class():
         assert isinstance(result, Kept)
 
 
+def test_a_parameter_of_a_subclass_that_asks_super_keeps_that_class():
+    class Asking(Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            if func is tg.add:
+                return "mine"
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    p = nn.Parameter(tg.ones(2).as_subclass(Asking))
+    assert isinstance(p, nn.Parameter)
+    for result in (p * 2, p.detach(), p.clone(), p.data, p.view(2, 1)):
+        assert type(result) is Asking and tg.add(result, 1) == "mine"
+    assert tg.add(p, 1) == "mine"
+
+
 def test_a_tensor_becomes_one_of_another_class_in_place():
     p = nn.Parameter(tg.ones(2))
     handle, data = id(p), p.data_ptr()

@@ -7,8 +7,6 @@ Every part is also an entry of the instance ``__dict__`` (see `registry`), so re
 ``self.weight`` never comes to `__getattr__`; only an unknown name does.
 """
 
-import copy
-
 from tinygrad_ext.core.call.boundary import boundary
 
 from ..core.data.tensor import Carried, Tensor
@@ -307,10 +305,18 @@ class Module(Walking, Converting, Saving, Hooking):
         """A module of the same attributes, buffers and children, in dicts of its own, and without parameters.
 
         Who spreads a model over devices gives it those as plain attributes. There is one device here, so that nothing
-        of this package does; modules of libraries override it to keep what replicas share.
+        of this package does; modules of libraries override it to keep what replicas share. How the module would be
+        copied or pickled is not asked.
         """
-        replica = copy.copy(self)
-        replica._parameters.clear()
+        cls = type(self)
+        replica = cls.__new__(cls)
+        attributes = _own_dict(replica)
+        attributes.update(_own_dict(self))
+        for name in REGISTRIES:
+            attributes[name] = Registry(replica, () if name == "_parameters" else attributes[name])
+        for name in self._parameters:
+            attributes.pop(name, None)
+        replica._is_replica = True
         return replica
 
     def _get_name(self):

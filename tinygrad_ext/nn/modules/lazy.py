@@ -46,6 +46,13 @@ class LazyModuleMixin:
         """Return whether a parameter or buffer of this module has no shape yet."""
         return any(is_lazy(part) for part in itertools.chain(self._parameters.values(), self._buffers.values()))
 
+    def _replicate_for_data_parallel(self):
+        if self.has_uninitialized_params():
+            raise RuntimeError(
+                f"{type(self).__name__} has uninitialized parameters, which have no replicas: call it once first"
+            )
+        return super()._replicate_for_data_parallel()
+
     def _lazy_load_hook(self, state_dict, prefix, *rest):
         """Give what has no shape that of the tensor to be loaded."""
         for name, part in itertools.chain(self._parameters.items(), self._buffers.items()):
