@@ -63,6 +63,16 @@ def test_reductions_of_the_products_of_a_row_are_those_of_the_stored_ones(reduce
         tg.sparse.mm(make("csr"), dense, "prod")
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("reduce", ["mean", "amax", "amin"])
+def test_reductions_of_no_products_keep_the_history(reduce):
+    dense = tg.ones(3, 2, requires_grad=True)
+    found = tg.sparse.mm(tg.zeros(2, 3).to_sparse_csr(), dense, reduce)
+    assert found.tolist() == [[0, 0], [0, 0]] and found.requires_grad
+    found.sum().backward()
+    assert dense.grad.tolist() == [[0, 0]] * 3
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_parts_are_scipys(layout):
     x, theirs = make(layout), getattr(scipy.sparse, f"{layout}_array")(DENSE)

@@ -18,6 +18,8 @@ def test_what_is_refused():
         tg.ones(3).set_(tg.zeros(3, dtype=tg.int64))
     with pytest.raises(RuntimeError, match="leaf Variable that requires grad"):
         tg.ones(3, requires_grad=True).set_(tg.zeros(3))
+    with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad"):
+        tg.ones(3, requires_grad=True)[1:].set_(tg.zeros(3))
     with pytest.raises(TypeError, match="must be a tensor or a storage, not"):
         tg.ones(3).set_(3)
     with pytest.raises(RuntimeError, match="Could not set tensor of type"):
@@ -60,6 +62,48 @@ def test_the_history_of_a_source_ends_in_a_refusal(is_leaf):
         (shown * 2).sum().backward()
     with tg.no_grad():
         assert not tg.zeros(2).set_(source).requires_grad
+
+
+@pytest.mark.parametrize("grad", [True, False])
+def test_a_view_that_is_set_is_a_view_of_nothing(grad):
+    base = tg.ones(3)
+    view = base[1:]
+    view.set_(tg.full((2,), 5.0, requires_grad=grad))
+    assert (view + 1).tolist() == [6, 6] and view.requires_grad is grad and not view._is_view()
+    assert base.tolist() == [1, 1, 1] and not base.requires_grad
+    base.mul_(tg.ones(3, requires_grad=True))
+    assert (view + 1).tolist() == [6, 6] and view.requires_grad is grad
+
+
+@pytest.mark.parametrize("is_view", [True, False])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        lambda: (tg.full((2,), 7.0),),
+        lambda: (tg.full((2,), 7.0).untyped_storage(), 0, (2,), (1,)),
+        lambda: (tg.full((2,), 7.0).storage(),),
+        lambda: (tg.full((2,), 7.0, requires_grad=True), 0, (2,), (1,)),
+        lambda: (),
+    ],
+)
+def test_the_history_that_a_tensor_had_ends_in_a_refusal(arguments, is_view):
+    x = tg.ones(3, requires_grad=True)
+    y = (x * 2)[1:] if is_view else x * 2
+    assert y.set_(*arguments()) is y and y.requires_grad and not y.is_leaf and y.storage_offset() == 0
+    with pytest.raises(RuntimeError, match="derivative for set_ is not implemented"):
+        y.sum().backward()
+    assert x.grad is None
+    kept = x * 2
+    with tg.no_grad():
+        kept.set_(tg.full((3,), 7.0))
+    kept.sum().backward()
+    assert x.grad.tolist() == [2, 2, 2]
+
+
+def test_a_window_on_a_source_has_no_history():
+    source = tg.ones(3, requires_grad=True)
+    assert not tg.zeros(2).set_(source, 1, (2,), (1,)).requires_grad
+    assert not tg.zeros(2).set_(source, 0, (2,)).requires_grad
 
 
 class Packed(nn.Module):

@@ -51,10 +51,14 @@ op(
 
 
 def _limit(rcond, driver, dtype):
-    """rcond as LAPACK's routine of that name reads it: gels has none, and for gelsd there is none from 1 on."""
+    """rcond as LAPACK's routine of that name reads it: gels has none, and gelsd and gelss their own for some."""
     if rcond is None or driver == "gels":
         return None
-    return tg.finfo(dtype).eps if driver == "gelsd" and rcond >= 1 else rcond
+    if driver == "gelsy":
+        return rcond
+    if rcond != rcond:
+        return 0.0  # no value is left out for it
+    return tg.finfo(dtype).eps if rcond < 0 or (driver == "gelsd" and not 0 < rcond < 1) else rcond
 
 
 def _lstsq(self, b, rcond, driver):
@@ -124,7 +128,8 @@ op(
     tags="casts",
     doc="The X of least norm of A X - B, and the least of several; B is (..., m, k), or (..., m). "
     "Sums of squares of what remains are there if m > n and every rank is n, but not for gelsy, the default. "
-    "rank counts singular values above rcond times the largest, which gelsd and gelss return, and gelsd above the "
-    "last digit where rcond is 1 or more; gels and gelsy go by a QR factorisation with exchanged columns, which "
-    "estimates them, and gels leaves rcond and the rank out.",
+    "rank counts singular values above rcond times the largest, which gelsd and gelss return: above the last digit "
+    "where rcond is negative, and for gelsd where it is 0 or from 1 on too, and above 0 where it is nan; gels and "
+    "gelsy go by a QR factorisation with exchanged columns, which estimates them, and gels leaves rcond and the rank "
+    "out.",
 )

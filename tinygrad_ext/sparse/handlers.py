@@ -77,7 +77,8 @@ def reduced(mat1, mat2, reduce):
     rows = rows.unsqueeze(-1).expand_as(products)
     if reduce == "mean":
         return found.scatter_reduce(0, rows, products, reduce, include_self=False)
-    return found if not rows.numel() else _first_of_all(found, rows, products, reduce)
+    # nothing to choose from: a sum of nothing keeps the history
+    return _first_of_all(found, rows, products, reduce) if rows.numel() else found.index_add(0, rows[:, 0], products)
 
 
 def _first_of_all(found, rows, products, reduce):

@@ -20,7 +20,7 @@ from tinygrad_ext.core.data.dtype import device
 from tinygrad_ext.core.data.shared import block_of
 from tinygrad_ext.core.data.slots import get_slot, set_slot
 from tinygrad_ext.core.data.tensor import Parameter, Tensor, attributes_of
-from tinygrad_ext.core.grad.methods import increment
+from tinygrad_ext.core.grad.methods import increment, leave_base
 from tinygrad_ext.tensor import sharing
 from tinygrad_ext.tensor.interop import from_numpy
 from tinygrad_ext.tensor.typed_storage import TypedStorage
@@ -85,7 +85,26 @@ def deepcopy_tensor(t, memo):
 # ---- subclasses and parameters -------------------------------------------------------------------------------------
 
 _parameter_classes = {}
+_asked = []  # the class between a subclass and Parameter, made once Tensor has its `__torch_function__`
 _carried = {}  # id -> weak reference to a Parameter of what a level carries, which can hold no mark
+
+
+def _asked_as_tensor(cls, func, types, args=(), kwargs=None):
+    """Tensor's `__torch_function__` for the subclass that a class of parameters is of: results are of that one."""
+    types = tuple(getattr(t, "_parameter_of", t) for t in types)
+    return _default_of(getattr(cls, "_parameter_of", cls))(func, types, args, kwargs)
+
+
+def _default_of(cls):
+    return vars(Tensor)["__torch_function__"].__get__(None, cls)
+
+
+def _asks_as_tensor():
+    """A base before Parameter whose `__torch_function__` is Tensor's: where `super()` of a subclass' own one leads."""
+    if not _asked:
+        body = {"__slots__": (), "__module__": __name__, "__torch_function__": classmethod(_asked_as_tensor)}
+        _asked.append(type("AsksAsTensor", (Tensor,), body))
+    return _asked[0]
 
 
 def parameter_class(cls):
@@ -103,7 +122,7 @@ def parameter_class(cls):
             "__torch_function__": next(f for c in cls.__mro__ if (f := vars(c).get("__torch_function__"))),
             "_parameter_of": cls,
         }
-        made = _parameter_classes[cls] = type(cls)(cls.__name__, (cls, Parameter), body)
+        made = _parameter_classes[cls] = type(cls)(cls.__name__, (cls, _asks_as_tensor(), Parameter), body)
     return made
 
 
@@ -307,12 +326,15 @@ def _set_(self, source=None, storage_offset=0, size=None, stride=None):
         storage_offset, size, stride: the window on the storage, in elements; row-major by default.
     """
     shown = _shown_by(self, source, storage_offset, size, stride)
-    if self.requires_grad and self.is_leaf and is_grad_enabled():
-        raise RuntimeError(
-            "set_(): a leaf Variable that requires grad is being used in an in-place operation. Work in no_grad()"
-        )
-    if is_grad_enabled() and isinstance(source, Tensor) and source.requires_grad:
-        return get_slot("set_from_history")(self, source, shown)
+    base = self._base
+    for t, name in ((self, "a leaf"), (self if base is None else base, "a view of a leaf")):
+        if is_grad_enabled() and t.requires_grad and t.is_leaf:
+            raise RuntimeError(
+                f"set_(): {name} Variable that requires grad is being used in an in-place operation. Work in no_grad()"
+            )
+    leave_base(self)
+    if is_grad_enabled() and (self.requires_grad or (shown is source and source.requires_grad)):
+        return get_slot("set_from_history")(self, shown)
     self.data = shown
     increment(self)  # a graph that saved it would read other numbers
     return self

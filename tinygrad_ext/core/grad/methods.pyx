@@ -13,7 +13,7 @@ from tinygrad_ext.core.grad.node cimport Hooks, Node, shown
 from tinygrad_ext.core.call.places cimport note_mutation
 from tinygrad_ext.core.data.slots cimport slot
 from tinygrad_ext.core.data.tensor cimport (
-    DIFF_VIEW, INFERENCE, REQUIRES_GRAD, RETAINS_GRAD, Tensor, bump, exact, expose, needs_grad, set_geometry,
+    DETACHED_VIEW, DIFF_VIEW, INFERENCE, REQUIRES_GRAD, RETAINS_GRAD, Tensor, bump, exact, expose, needs_grad, set_geometry,
 )
 from tinygrad_ext.core.data.types cimport is_float
 from tinygrad_ext.core.grad.hooks import add_hook
@@ -106,6 +106,15 @@ def detach_(Tensor self):
     self.node = None
     self.bits &= ~REQUIRES_GRAD
     return self
+
+
+def leave_base(Tensor self):
+    """Let self be a view of nothing, with the history it has now; for who gives it other memory."""
+    if self.base is not None:
+        if not self.bits & DETACHED_VIEW:
+            grad_fn_of(self)
+        self.base = None
+    self.bits &= ~(DIFF_VIEW | DETACHED_VIEW)
 
 
 def increment(Tensor self):
