@@ -44,6 +44,13 @@ def _pad(data, batch_sizes, batch_first, padding_value, total_length):
             f"pad_packed_sequence(): batch_sizes must be one-dimensional, of int64, and sum to the rows of data, got "
             f"{sizes} of {batch_sizes.dtype} and data of shape {list(data.shape)}"
         )
+    if not sizes:
+        raise RuntimeError("batch_sizes can not be empty: pad_packed_sequence() got no step")
+    if 0 < total_length < len(sizes):
+        raise RuntimeError(
+            "Expected total_length to be at least the length of the longest sequence in input, but got "
+            f"total_length={total_length} and max sequence length being {len(sizes)}"
+        )
     steps = max(len(sizes), total_length)
     rows = data.new_full((steps, sizes[0], *data.shape[1:]), padding_value)
     filled = [tg.cat([part, rows[i, part.shape[0] :]]) for i, part in enumerate(data.split(sizes))]
@@ -112,8 +119,14 @@ op(
     reference=_pad_reference,
     errors=[
         (lambda: tg._pad_packed_sequence(zeros(3), tg.tensor([2]), False, 0, 1), RuntimeError, "sum to the rows"),
+        (
+            lambda: tg._pad_packed_sequence(zeros(0), tg.tensor([], dtype=tg.int64), False, 0, 1),
+            RuntimeError,
+            "be empty",
+        ),
+        (lambda: tg._pad_packed_sequence(zeros(4), tg.tensor([2, 2]), False, 0, 1), RuntimeError, "total_length=1"),
     ],
     doc="(padded sequences, their lengths) of packed ones: (steps, batch, ...), with batch_first (batch, steps, ...), "
-    "of total_length steps, or as many as the longest where those are more. Raises RuntimeError where batch_sizes do "
-    "not sum to the rows of data.",
+    "of total_length steps, where that is positive as many as the longest at least. Raises RuntimeError where "
+    "batch_sizes do not sum to the rows of data.",
 )

@@ -105,9 +105,12 @@ def pack_padded_sequence(input, lengths, batch_first: bool = False, enforce_sort
         >>> pack_padded_sequence(tg.tensor([[1, 2], [3, 0]]), [2, 1], batch_first=True).data.tolist()
         [1, 3, 2]
     """
-    lengths = lengths.to(tg.int64) if isinstance(lengths, tg.Tensor) else tg.tensor([int(n) for n in lengths])
+    if isinstance(lengths, tg.Tensor):
+        lengths = lengths.to(tg.int64)
+    else:
+        lengths = tg.tensor([int(n) for n in lengths], dtype=tg.int64)
     order: tg.Tensor | None = None
-    if not enforce_sorted:
+    if not enforce_sorted and lengths.dim() == 1:
         batch_dim = 0 if batch_first else 1
         if input.dim() > 1 and lengths.shape[0] != input.shape[batch_dim]:
             raise RuntimeError(
