@@ -33,7 +33,7 @@ def _pack(input, lengths, batch_first):
         raise RuntimeError(
             f"pack_padded_sequence(): the longest sequence has {max(counts, default=0)} steps, the input {x.shape[0]}"
         )
-    batch_sizes = (lengths > tg.arange(counts[0]).unsqueeze(1)).sum(1)
+    batch_sizes = (lengths > tg.arange(counts[0], device=lengths.device).unsqueeze(1)).sum(1)
     return tg.cat([x[step, :size] for step, size in enumerate(batch_sizes.tolist())]), batch_sizes
 
 
@@ -55,7 +55,7 @@ def _pad(data, batch_sizes, batch_first, padding_value, total_length):
     rows = data.new_full((steps, sizes[0], *data.shape[1:]), padding_value)
     filled = [tg.cat([part, rows[i, part.shape[0] :]]) for i, part in enumerate(data.split(sizes))]
     padded = tg.cat([tg.stack(filled), rows[len(sizes) :]])
-    lengths = (batch_sizes > tg.arange(sizes[0]).unsqueeze(1)).sum(1)
+    lengths = (batch_sizes > tg.arange(sizes[0], device=batch_sizes.device).unsqueeze(1)).sum(1)
     return padded.transpose(0, 1) if batch_first else padded, lengths
 
 
