@@ -160,7 +160,7 @@ BY_SIZE = {
     "hash_tensor": "how often rows are halved until one element is left",
     "gaussian_nll_loss": "whether a row has one variance",
     "lstsq": "whether there are more equations than unknowns",
-    "multi_dot": "which order of the products takes the fewest multiplications",
+    **dict.fromkeys(("chain_matmul", "multi_dot"), "which order of the products takes the fewest multiplications"),
     "tensor_split.sections": "how many of the parts are one longer",
     "diff": "how often neighbours are subtracted, which n elements allow n - 1 times",
     "einsum": "which operand is repeated to the size of the other, where '...' leaves it open",

@@ -19,7 +19,7 @@ from tinygrad_ext.core.call.pointwise cimport refuse_real_result
 from tinygrad_ext.core.call.outputs cimport (
     check_inference, check_inputs, check_readonly, check_target, check_writable, deliver, deliver_all, note_write, shows_history,
 )
-from tinygrad_ext.core.data.tensor cimport DERIVED, DIFF_VIEW, INFERENCE, Tensor, set_geometry
+from tinygrad_ext.core.data.tensor cimport DERIVED, DIFF_VIEW, INFERENCE, Tensor, alias, set_geometry
 from tinygrad_ext.core.data.types cimport is_complex, uint64_t
 
 
@@ -83,6 +83,8 @@ cdef int _compute(Op op, PyObject **args, PyObject **targets, int count, bint in
     if not isinstance(result, Tensor):
         raise TypeError(f"{op.title}(): a form that writes to a tensor takes an op with one Tensor as result, this one returned "
                         f"{type(result).__name__}")
+    if <PyObject *>result == args[0] and not inplace:       # whoever hears of a warning may give it other memory
+        result = alias(<Tensor>result)
     return deliver(op, <Tensor>targets[0], <Tensor>result, False, inplace)
 
 
