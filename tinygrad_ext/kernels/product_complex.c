@@ -33,6 +33,7 @@ typedef struct {
     char *a, *b, *c;
     const int64_t *a_step, *b_step;
     char *packed;
+    int64_t room;              /* bytes there */
     int one_b, direct;         /* B is the same for all items; is not laid out but for the end of its rows */
     int64_t part, cuts, there; /* of the depth; of the columns; columns that are not laid out */
     int64_t item, items, columns, depth, j, k;      /* the block at hand, of so many items from `item` on */
@@ -133,6 +134,7 @@ static int block(const tgx_services *to, job_t *j) {
     j->panels = parts(j->columns - j->there, j->use->columns);
     do {
         j->depth = at_most(j->s.k - j->k, j->part), j->panel = j->use->columns * j->depth * j->size;
+        if ((j->one_b ? 1 : j->items) * j->panels * j->panel > j->room) return TGX_NO_MEMORY;     /* never write behind it */
         const ptrdiff_t sheets = UNIT_WORK / (SHEET * j->panel + 1) + 1;
         const ptrdiff_t units = UNIT_WORK / (at_most(j->s.m, TGX_COMPLEX_ROWS) * at_most(j->columns, BLOCK_COLUMNS) * j->depth + 1) + 1;
         if (j->panels && (code = to->parallel_for(lay, j, (j->one_b ? 1 : j->items) * parts(j->panels, SHEET), sheets))) return code;
@@ -144,7 +146,7 @@ static int block(const tgx_services *to, job_t *j) {
 int tgx_complex_product_run(tgx_call *c, const tgx_product *p, void *room) {
     const tgx_services *to = c->services;
     job_t j = {.p = p, .use = tgx_complex(p->dtype), .s = p->s, .a = p->a, .b = p->b, .c = p->c, .a_step = p->a_step,
-               .b_step = p->b_step, .packed = room, .size = tgx_itemsize[p->dtype], .one_b = 1};
+               .b_step = p->b_step, .packed = room, .room = c->scratch_bytes, .size = tgx_itemsize[p->dtype], .one_b = 1};
     tgx_shape *s = &j.s;
     int code = 0;
     if (p->alpha.f == 0 && p->alpha.im == 0) s->k = 0;     /* as BLAS, which does not read A and B then */
