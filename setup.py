@@ -68,7 +68,9 @@ if SANITIZE:
 KERNELS = PACKAGE / "kernels"
 COMPILER = [word for word in (os.environ.get("CC") or sysconfig.get_config_var("CC")).split() if word != "-pthread"]
 KERNEL_FLAGS = [*CFLAGS, "-Wall", "-fwrapv", "-fPIC", *([] if DEBUG or SANITIZE else ["-O3"]), "-Itinygrad_ext/kernels"]
-_WORDS = " ".join(COMPILER[COMPILER[0] == "ccache" :] + KERNEL_FLAGS)
+# Pointwise loops have the layouts that are worth a body of their own written out: one more for strides of one would never run.
+POINTWISE_FLAGS = ["-fno-version-loops-for-strides"]
+_WORDS = " ".join(COMPILER[COMPILER[0] == "ccache" :] + KERNEL_FLAGS + POINTWISE_FLAGS)
 OBJECTS = ROOT / "build" / "kernels" / hashlib.sha256(_WORDS.encode()).hexdigest()[:12]
 GENERATED = "build/cython"
 HEADER_FOLDERS = [
@@ -93,9 +95,9 @@ DIRECTIVES = {
     "annotation_typing": False,
 }
 
-# the conversions between all dtypes, which are large: one module has them and tells the others where
-CASTS = ["kernels/cast_tables.c", *(f"kernels/cast_tables_{level}_gen.c" for level in ("base", "avx2", "avx512"))]
-PLANES = ["kernels/planes.c", *(f"kernels/planes_{level}_gen.c" for level in ("base", "avx2", "avx512"))]
+# the copies and the conversions between all dtypes, which are large: one module has them and tells the others where
+LEVELS = ("base", "avx2", "avx512")
+CASTS = ["kernels/cast_tables.c", *(f"kernels/{stem}_{s}_gen.c" for stem in ("cast_tables", "planes") for s in LEVELS)]
 # C files linked into a module. By rule core/<room>/X.pyx links kernels/X.c, unless that declares kernels, and the three
 # builds of kernels/X_isa.h; core/call/kernel_call links every kernel. What goes beyond the rule stands here.
 MORE_SOURCES = {
@@ -106,10 +108,9 @@ MORE_SOURCES = {
         "kernels/casts.c",
         "kernels/coded.c",
         "kernels/flips.c",
-        *PLANES,
         *CASTS,
     ],
-    "core/loops/iterate": PLANES,
+    "core/loops/iterate": ["kernels/casts.c"],
     "core/loops/loop_tables": ["kernels/wide.c", "kernels/casts.c"],
     "core/call/places": ["core/call/frames.c"],
     "core/call/boundary": ["core/call/tracebacks.c"],
@@ -126,7 +127,7 @@ def kernel_sources(place):
     if (KERNELS / f"{stem}.c").exists() and not elsewhere and not declared(KERNELS / f"{stem}.c"):
         yield f"kernels/{stem}.c"
     if (KERNELS / f"{stem}_isa.h").exists():
-        yield from (f"kernels/{stem}_{level}_gen.c" for level in ("base", "avx2", "avx512"))
+        yield from (f"kernels/{stem}_{level}_gen.c" for level in LEVELS)
     if place == "core/call/kernel_call":
         yield from library(KERNELS)
     if place == "core/loops/loop_tables":
@@ -149,7 +150,7 @@ def library(folder):
         if (folder / f"{stem}.c").exists():
             yield f"kernels/{stem}.c"
         if (folder / f"{stem}_isa.h").exists():
-            yield from (f"kernels/{stem}_{level}_gen.c" for level in ("base", "avx2", "avx512"))
+            yield from (f"kernels/{stem}_{level}_gen.c" for level in LEVELS)
 
 
 def extensions():
@@ -224,9 +225,17 @@ def kernel_object(source):
     OBJECTS.mkdir(parents=True, exist_ok=True)
     target = OBJECTS / f"{source.stem}.o"
     if is_stale(target, source):
-        command = [*COMPILER, *KERNEL_FLAGS, "-c", str(source.relative_to(ROOT)), "-o", str(target)]
+        flags = [*KERNEL_FLAGS, *(filter(is_taken, POINTWISE_FLAGS) if source.name.startswith("loops_") else ())]
+        command = [*COMPILER, *flags, "-c", str(source.relative_to(ROOT)), "-o", str(target)]
         subprocess.run(command, cwd=ROOT, check=True)
     return target
+
+
+@functools.cache
+def is_taken(flag):
+    """Whether the compiler knows a flag; those of optimisations are not the same for all."""
+    command = [*COMPILER, "-Werror", flag, "-fsyntax-only", "-x", "c", os.devnull]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
 def compile_all(compile_one, tasks):

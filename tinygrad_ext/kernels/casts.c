@@ -1,4 +1,4 @@
-/* Chooses the conversion loop of two dtypes, or the copy of one, and converts pairs of halves. */
+/* Chooses the conversion loop of two dtypes, or the copy of one, row by row or by planes, and converts pairs of halves. */
 #include "casts.h"
 
 static const tgx_casts *in_use; /* set before the first kernel runs */
@@ -7,6 +7,7 @@ void tgx_use_casts(const tgx_casts *casts) { in_use = casts; }
 const tgx_casts *tgx_casts_in_use(void) { return in_use; }
 
 tgx_loop tgx_cast_loop(int from, int to) { return from == to ? in_use->copies[to] : in_use->between[from][to]; }
+tgx_plane tgx_copy_plane(int size) { return in_use->planes[size == 1 ? 0 : size == 2 ? 1 : size == 4 ? 2 : size == 8 ? 3 : 4]; }
 
 /* Pairs that lie side by side are twice as many numbers. */
 int tgx_pairs_widen(char **data, const ptrdiff_t *strides, ptrdiff_t n, const tgx_scalar *aux) {

@@ -1,7 +1,6 @@
 /* See iterate.h. The pointers of all possible operands are moved from row to row, used or not: of a loop over those in use
  * gcc made vector code, and each row cost 45 ns besides its elements. */
 #include "iterate.h"
-#include "planes.h"
 #include <stdlib.h>
 
 /* Operands that lie the other way than the output are turned tile by tile into lines of their own, so that a loop gets rows that

@@ -6,10 +6,7 @@
  * The order of the walk never changes a pointwise result. */
 #ifndef TGX_ITERATE_H
 #define TGX_ITERATE_H
-#include "types.h"
-
-/* Optional: does the two innermost dimensions (n1 rows of n0 elements) in one call instead of row by row. */
-typedef void (*tgx_plane)(char **data, const ptrdiff_t *inner, const ptrdiff_t *outer, int64_t n0, int64_t n1);
+#include "casts.h"
 
 typedef struct {
     int nop, ndim, tiled;
@@ -20,7 +17,7 @@ typedef struct {
     int64_t shape[TGX_MAX_DIMS];                          /* innermost first after planning */
     ptrdiff_t strides[TGX_MAX_OPERANDS][TGX_MAX_DIMS];    /* bytes, same order as shape */
     char *data[TGX_MAX_OPERANDS];
-    tgx_plane plane;                                      /* set after tgx_iter_begin */
+    tgx_plane plane;                                      /* of the copy, or NULL: set after tgx_iter_begin */
 } tgx_iter;
 
 /* Start with the output's (or common) shape, outermost first. */

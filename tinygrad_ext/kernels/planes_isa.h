@@ -1,6 +1,6 @@
-/* Built for each instruction set, see planes.h. */
+/* Built for each instruction set: the copies of planes, see casts.h. */
 #include "backward.h"
-#include "planes.h"
+#include "casts.h"
 #include <stddef.h>
 
 enum { LINE = 64, MANY = 512 };

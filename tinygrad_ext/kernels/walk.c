@@ -1,7 +1,6 @@
 /* Walks in threads, and the copies and fills made of them, for programs with and without Python. See walk.h. */
 #include "walk.h"
 #include "casts.h"
-#include "planes.h"
 
 typedef struct { tgx_iter *it; tgx_loop loop; const tgx_scalar *aux; int dim; } job_t;
 

@@ -48,6 +48,9 @@ NEAR |= dict.fromkeys(("fmod", "floor_div", "floor_mod"), "division")
 LOOPS = ("exp", "sigmoid", "tanh")  # functions of float32 with loops in vecmath_f32_loops.h
 COMPUTE = {row.tag: row.computed for row in table.DTYPES}
 INFINITE = {"f16": "0x7c00", "bf16": "0x7f80"}  # the bits of infinity, by that name in expressions over bits
+SAME_BITS = {"i8": "u8", "u16": "i16", "u32": "i32", "u64": "i64"}  # where no sign is looked at, as the other's
+OF_BITS = re.compile(r"(?:[a-z]+|[01 ()+*~^-]|&(?!&)|\|(?!\|))+")  # all of it kept to the width of the result
+OF_EQUALITY = re.compile(r"(?:[xyz01 ()!?:&|^]|==)+")
 LIBM = {"sqrt", "fabs", "floor", "ceil", "trunc", "rint", "copysign", "fmax", "fmin"}
 
 
@@ -109,6 +112,14 @@ def constants(schema, tag):
         if a.optional:
             out.append(f"const int64_t has_{a.name} = aux[{i}].given; (void)has_{a.name};")
     return " ".join(out)
+
+
+def with_defaults(declared, expression, compute):
+    """Both with what stands for an argument that is not given, `(has_v ? v : 0)`, chosen before the loop."""
+    for whole, name in dict.fromkeys(re.findall(r"(\(has_(\w+) \? \2 : -?\w+\))", expression)):
+        declared += f" const {compute} {name}_or = {whole};"
+        expression = expression.replace(whole, f"{name}_or")
+    return declared, expression
 
 
 def expressions(fields):
@@ -204,7 +215,7 @@ def half_loop(name, base, declared, expression, returns, masks):
             return half_loop(f"{name}_{k}", f"{base}_{k}", declared, e, returns, masks)
 
         return _by_case(name, "f16", declared, expression, make)
-    done = typed(expression, "f16")
+    declared, done = with_defaults(declared, typed(expression, "f16"), "float")
     if len(masks) > 2 or any(masks) or returns == "bool" or "vm_" in done or can_fail(done):
         return wide_loop(name, base, "f16", returns, masks)
     names = "xyz"[: len(masks)]
@@ -252,6 +263,7 @@ def loop(name, out, ins, tag, declared, expression, scalars=frozenset()):
     done = typed(expression, tag)
     if tag in REAL:
         return complex_text.loop(name, out, ins, COMPUTE[tag], declared, done, scalars)
+    declared, done = with_defaults(declared, done, COMPUTE[tag])
     # three operands have too many layouts for a body each, and a number among them is common
     make = block_loop if "vm_" in done or len(ins) > 2 else simple_loop
     return make(name, out, ins, COMPUTE[tag], declared, done)
@@ -270,6 +282,14 @@ def by_number(ident, cases):
     return loops, slots
 
 
+def has_no_sign(expression, returns):
+    """Whether an expression over integers gives the same bits if they are read with a sign and without one."""
+    if isinstance(expression, dict):
+        asked = all(re.fullmatch(r"[a-z]+ == 1|else", condition) for condition in expression)
+        return asked and all(has_no_sign(e, returns) for e in expression.values())
+    return bool(OF_EQUALITY.fullmatch(expression) or (returns != "bool" and OF_BITS.fullmatch(expression)))
+
+
 def _as_float(expression):
     """Whether what an expression says of float16 is what it says of float32."""
     parts = expression.values() if isinstance(expression, dict) else [expression]
@@ -285,11 +305,15 @@ def family(found):
         fixed = fields.get("inputs", {})
         ident = schema.name + ("_" + schema.overload if schema.overload else "") + "_"
         slots = dict.fromkeys((row.tag for row in table.DTYPES), "0")
-        cases = expressions(fields)
+        cases, said = expressions(fields), {}
         for kind, expression in cases.items():
             for tag in (row.tag for row in table.dtypes(*table.WORDS[kind])):
                 if tag == "f16" and expression == cases.get("float") and _as_float(expression):
                     continue  # by the loop of float32: compilers find no conversion by instructions in a formula
+                said[tag] = expression
+                if said.get(SAME_BITS.get(tag)) == expression and has_no_sign(expression, fields.get("returns")):
+                    slots[tag] = slots[SAME_BITS[tag]]
+                    continue
                 out = {"bool": "b8", "real": REAL.get(tag, tag)}.get(fields.get("returns"), tag)
                 ins = ["b8" if fixed.get(t) == "bool" else tag for t in tensors]
                 scalars = {a.name for a in schema.args if a.type != "Tensor"}

@@ -1,9 +1,8 @@
 from tinygrad_ext.core.data.tensor cimport Tensor
 from tinygrad_ext.core.data.types cimport int64_t, tgx_loop, tgx_scalar
+from tinygrad_ext.core.loops.iterate cimport tgx_casts
 
 cdef extern from "casts.h" nogil:
-    ctypedef struct tgx_casts:
-        pass
     void tgx_use_casts(const tgx_casts *)
 
 cdef const tgx_casts *casts() noexcept                      # for the modules with kernels that call tgx_cast_loop

@@ -2,7 +2,7 @@
 """Copies and conversions below autograd: how whoever runs a kernel brings operands into shape, to and from devices too.
 
 One copy serves all layouts and dtypes: the walk over strided operands (iterate.pyx) with a conversion loop, by whole planes
-where both dtypes are the same (planes.h). Source and target of one storage are taken to overlap, and the source is
+where both dtypes are the same (casts.h). Source and target of one storage are taken to overlap, and the source is
 copied first: whether two strided windows really meet is a search, and the case is rare. To and from devices go the bytes from
 the first element to the end of the last, since a device need know nothing of strides; what lies between is read first.
 """
@@ -12,7 +12,7 @@ from tinygrad_ext.core.data.coded cimport Row, aux_of, row_of
 from tinygrad_ext.core.data.devices cimport read_from, write_to
 from tinygrad_ext.core.data.dtype cimport CODED, CPU, META, device_for, dtype_of, flips_of, is_host
 from tinygrad_ext.core.data.geometry cimport ANY_ROOM, reach
-from tinygrad_ext.core.loops.iterate cimport GRAIN, iter_add, iter_begin, iter_run, tgx_iter, tgx_plane
+from tinygrad_ext.core.loops.iterate cimport GRAIN, iter_add, iter_begin, iter_run, tgx_casts, tgx_iter, tgx_plane, use_casts
 from tinygrad_ext.core.data.tensor cimport (
     CONTIGUOUS, Tensor, alias, empty, empty_like, empty_strided, shape_text, write_scalar,
 )
@@ -20,9 +20,6 @@ from tinygrad_ext.core.data.types cimport (
     ITEMSIZE, TGX_ABOVE, TGX_BF16, TGX_BOOL, TGX_C32, TGX_C64, TGX_F16, TGX_F32, TGX_I16, TGX_I32, TGX_I8, TGX_U64, int64_t, is_coded,
     is_complex, is_integer, is_signed, tgx_loop, tgx_scalar, wide_of,
 )
-
-cdef extern from "planes.h" nogil:
-    tgx_plane tgx_copy_plane(int size)
 
 cdef extern from "flips.h" nogil:
     tgx_loop tgx_flip_loop(int dtype)
@@ -33,6 +30,7 @@ cdef extern from "coded.h" nogil:
 
 cdef extern from "casts.h" nogil:
     tgx_loop tgx_cast_loop(int src, int dst)
+    tgx_plane tgx_copy_plane(int size)
     const tgx_casts *tgx_casts_in_use()
     int tgx_pairs_widen(char **data, const ptrdiff_t *strides, ptrdiff_t n, const tgx_scalar *aux)
     int tgx_pairs_narrow(char **data, const ptrdiff_t *strides, ptrdiff_t n, const tgx_scalar *aux)
@@ -40,6 +38,9 @@ cdef extern from "casts.h" nogil:
 
 cdef const tgx_casts *casts() noexcept:
     return tgx_casts_in_use()
+
+
+use_casts(casts())
 
 
 cdef tgx_loop cast_loop(int source, int target) noexcept:

@@ -14,11 +14,18 @@ cdef extern from "iterate.h" nogil:
     int tgx_iter_widest(const tgx_iter *it)
     void tgx_iter_slice(const tgx_iter *it, tgx_iter *out, int dim, int64_t lo, int64_t hi)
 
+cdef extern from "casts.h" nogil:
+    void tgx_use_casts(const tgx_casts *)
+
 cdef struct Job:
     tgx_iter *it
     tgx_loop loop
     const tgx_scalar *aux
     int dim
+
+
+cdef void use_casts(const tgx_casts *casts) noexcept:
+    tgx_use_casts(casts)
 
 
 cdef void iter_begin(tgx_iter *it, const int64_t *shape, int ndim) noexcept nogil:
