@@ -50,7 +50,7 @@ COMPUTE = {row.tag: row.computed for row in table.DTYPES}
 INFINITE = {"f16": "0x7c00", "bf16": "0x7f80"}  # the bits of infinity, by that name in expressions over bits
 SAME_BITS = {"i8": "u8", "u16": "i16", "u32": "i32", "u64": "i64"}  # where no sign is looked at, as the other's
 OF_BITS = re.compile(r"(?:[a-z]+|[01 ()+*~^-]|&(?!&)|\|(?!\|))+")  # all of it kept to the width of the result
-OF_EQUALITY = re.compile(r"(?:[xyz01 ()!?:&|^]|==)+")
+OF_EQUALITY = re.compile(r"(?:[xyz01 ()!?:&|^]|[!=]=)+")
 LIBM = {"sqrt", "fabs", "floor", "ceil", "trunc", "rint", "copysign", "fmax", "fmin"}
 
 
@@ -166,7 +166,8 @@ def simple_loop(name, out, ins, compute, declared, expression):
     for k, v in enumerate(names, 1):
         text += f"    const char *{v}p = data[{k}]; const ptrdiff_t {v}s = s[{k}];\n"
     load = " ".join(f"const {compute} {v} = GET_{t}(*(const S_{t} *)({v}p + i * {v}s));" for v, t in zip(names, ins))
-    text += "    for (ptrdiff_t i = 0; i < count; i++) { "
+    chooses = compute in ("float", "double") and re.search(r"\?|fabs", expression) and not can_fail(expression)
+    text += f"    {'SIMD_4 ' if chooses else ''}for (ptrdiff_t i = 0; i < count; i++) {{ "
     return text + f"{load} *(S_{out} *)(op + i * os) = PUT_{out}({expression}); }}\n    return status;\n}}\n"
 
 
