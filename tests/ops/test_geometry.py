@@ -271,3 +271,27 @@ def test_what_is_not_finite_stays_within_a_window_of_antialias(mode, reach):
     got = F.interpolate(image, scale_factor=(0.5, 1), mode=mode, antialias=True)
     rows = tg.isnan(got[0, 0]).any(1).nonzero()[:, 0].tolist()
     assert rows and all(abs((row + 0.5) * 2 - 20.5) <= 2 * reach + 1 for row in rows)
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic", "lanczos"])
+@pytest.mark.parametrize("out", [(3, 5), (4, 31), (23, 2), (1, 1)])
+def test_windows_of_antialias_and_their_gradient_are_one_matrix(mode, out):
+    """Rows are read some at a time: of seven planes of eleven rows the last stand alone."""
+    image = tg.randn(1, 7, 11, 13, dtype=tg.float64, requires_grad=True)
+    got = F.interpolate(image, out, mode=mode, antialias=True)
+    rows = F.interpolate(tg.eye(11, dtype=tg.float64)[None, None], (out[0], 11), mode=mode, antialias=True)[0, 0]
+    columns = F.interpolate(tg.eye(13, dtype=tg.float64)[None, None], (13, out[1]), mode=mode, antialias=True)[0, 0]
+    np.testing.assert_allclose(got.detach().numpy(), (rows @ image.detach() @ columns).numpy(), atol=1e-12)
+    given = tg.randn(got.shape, dtype=tg.float64)
+    (slope,) = tg.autograd.grad(got, image, given)
+    np.testing.assert_allclose(slope.numpy(), (rows.mT @ given @ columns.mT).numpy(), atol=1e-12)
+
+
+@pytest.mark.parametrize("out", [(3, 5), (16, 5), (3, 16), (9, 30)])
+def test_nearest_elements_are_those_of_both_dimensions_in_any_order(out):
+    image = tg.arange(2 * 8 * 10.0).reshape(1, 2, 8, 10).requires_grad_()
+    got = F.interpolate(image, out, mode="nearest")
+    rows, columns = (tg.arange(n) * size // n for n, size in zip(out, (8, 10)))
+    assert got.equal(image[:, :, rows][:, :, :, columns])
+    (slope,) = tg.autograd.grad(got.sum(), image)
+    assert slope.equal(tg.bincount(rows, minlength=8)[:, None] * tg.bincount(columns, minlength=10).float() + 0 * image)

@@ -94,8 +94,17 @@ static void windows_##T(int mode, double given, int64_t size, int64_t n, int64_t
             sum += weight[k] = (T)height(mode, t < 0 ? -t : t); \
         } \
         for (int64_t k = 0; k < count; k++) weight[k] /= sum; \
-        at[i] = first < size ? first : 0, at[n + i] = count; \
+        at[i] = first < size ? first : 0, at[n + i] = count, at[2 * n + i] = i * window; \
     } \
+} \
+/* The windows by which the transpose reads: of element j the places whose windows have it, which follow one another. */ \
+static void turned_##T(int64_t size, int64_t n, const int64_t *at, const T *weight, int64_t *to, T *w) { \
+    int64_t *first = to, *count = to + size, *start = to + 2 * size, total = 0; \
+    memset(to, 0, (size_t)(3 * size) * sizeof *to); \
+    for (int64_t i = 0; i < n; i++) for (int64_t k = 0; k < at[n + i]; k++) if (!count[at[i] + k]++) first[at[i] + k] = i; \
+    for (int64_t j = 0; j < size; j++) start[j] = total, total += count[j]; \
+    for (int64_t i = 0; i < n; i++) \
+        for (int64_t k = 0; k < at[n + i]; k++) w[start[at[i] + k] + i - first[at[i] + k]] = weight[at[2 * n + i] + k]; \
 }
 WINDOWS(float)
 WINDOWS(double)
@@ -124,7 +133,8 @@ static int shape(tgx_call *c, int back) {
     if ((double)places * (double)window > 1e15)
         return tgx_fail(c, TGX_RUNTIME_ERROR, "interpolate: %lld places with windows of %lld elements are too many; give a larger scale_factor",
                         (long long)places, (long long)window);
-    c->scratch_bytes = window ? places * (2 * (int64_t)sizeof(int64_t) + window * (int64_t)sizeof(double))
+    const int64_t windows = places * (3 * (int64_t)sizeof(int64_t) + window * (int64_t)sizeof(double));
+    c->scratch_bytes = window ? (back ? 2 * windows + 3 * wanted * (int64_t)sizeof(int64_t) : windows)
                               : places * taps_of(mode) * (int64_t)(sizeof(int64_t) + sizeof(double));
     return tgx_check_sizes(c, o->dims, x->rank, "interpolate");
 }
@@ -137,7 +147,7 @@ static int run(tgx_call *c, int back) {
     tgx_resample_job job = {.to = out->data, .from = x->data, .places = places, .size = size, .inner = 1, .taps = taps_of(mode)};
     const double step = step_of(c, size, places);
     job.window = window_of(mode, step, size);
-    if (job.window) job.taps = 2;
+    if (job.window) job.taps = 3;
     int64_t *at = c->scratch;
     char *weight = (char *)(at + places * job.taps);
     if (!out->count) return 0;
@@ -150,6 +160,14 @@ static int run(tgx_call *c, int back) {
     else if (job.window) windows_float(mode, step, size, places, job.window, at, (float *)weight);
     else if (wide) places_double(mode, align, step, size, places, at, (double *)weight);
     else places_float(mode, align, step, size, places, at, (float *)weight);
+    if (job.window && back) {
+        int64_t *turned = (int64_t *)(weight + places * job.window * (int64_t)sizeof(double));
+        char *own = (char *)(turned + 3 * size);
+        if (wide) turned_double(size, places, at, (double *)weight, turned, (double *)own);
+        else turned_float(size, places, at, (float *)weight, turned, (float *)own);
+        for (int k = 0; k < 3; k++) job.at[k] = turned + k * size;
+        job.weight[0] = own, job.places = size, job.size = places, back = 0;
+    }
     const ptrdiff_t plane = (size > places ? size : places) * job.inner;
     return tgx_range(c, (back ? loops()->spread : loops()->read)[wide], &job, out->count / (out->sizes[dim] * job.inner), 1 + TGX_SMALL / plane);
 }

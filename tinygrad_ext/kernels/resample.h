@@ -6,7 +6,7 @@
 enum { TGX_TAPS = 4 };
 
 /* Memory seen as (outer, small or large, inner). Tap k of place i takes element at[k][i] times weight[k][i]. With `window`
- * not zero place i takes at[1][i] elements from at[0][i] on, by the weights from weight[0][i * window] on. */
+ * not zero place i takes at[1][i] elements from at[0][i] on, by the weights from weight[0][at[2][i]] on; only `read` knows that. */
 typedef struct {
     char *to;
     const char *from;

@@ -244,9 +244,12 @@ def _check_sizes(input, sizes):
 
 
 def _resized(input, sizes, factors, mode, align, antialias):
-    """One dimension after the other, from the last on."""
-    y = input
-    for dim in reversed(range(2, input.dim())):
+    """One dimension after the other, from the last on. No order rounds nearest elements otherwise: of them
+    those that shrink come first, from the front on, where whole rows are left out."""
+    y, dims = input, [*reversed(range(2, input.dim()))]
+    if mode.startswith("nearest"):
+        dims.sort(key=lambda dim: dim if sizes[dim - 2] < input.shape[dim] else len(sizes) + 2)
+    for dim in dims:
         out, factor = sizes[dim - 2], factors[dim - 2]
         if mode.startswith("nearest"):
             y = _nearest(y, dim, out, factor, mode != "nearest")
