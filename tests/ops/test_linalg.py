@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import tinygrad_ext as tg
+from tinygrad_ext.utils.flop_counter import FlopCounterMode
 
 SIZES = ((2, 8, 4), (1, 300, 200), (200, 300, 1), (1, 5000, 1), (33, 65, 17), (130, 140, 150), (300, 40, 520))
 
@@ -250,3 +251,12 @@ def test_second_derivatives_of_norms_at_zero_are_zero(ord):
     (slope,) = tg.autograd.grad(tg.linalg.vector_norm(x, ord), x, create_graph=True)
     assert slope.tolist() == [0, 0, 0]
     assert tg.autograd.grad(slope.sum(), x)[0].tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("n, products", [(1, 0), (2, 1), (3, 2), (5, 3), (8, 3)])
+def test_a_power_takes_no_product_that_is_not_needed(n, products):
+    a = randn(6, 6)
+    with FlopCounterMode(display=False) as counted:
+        got = tg.linalg.matrix_power(a, n)
+    assert counted.get_total_flops() == products * 2 * 6**3
+    np.testing.assert_allclose(got.numpy(), np.linalg.matrix_power(a.numpy(), n), atol=1e-9, rtol=1e-9)

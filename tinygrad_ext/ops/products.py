@@ -261,10 +261,11 @@ def _matrix_power(self, n):
     factor, found = self, None
     if n < 0:
         factor = tg.linalg.solve(self, _eye(self))
-    for bit in reversed(bin(abs(n))[2:]):
-        if bit == "1":
+    while n := abs(n):
+        if n % 2:
             found = factor if found is None else found @ factor
-        factor = factor @ factor
+        n //= 2
+        factor = factor @ factor if n else factor
     return found.clone() if found is self else found
 
 
