@@ -12,7 +12,7 @@
 #include "chebyshev.h"
 
 #define VM_LEAST_F64 1e-17
-#define VM_LEAST_F32 1e-12
+#define VM_LEAST_F32 1e-10
 
 static const double vm_c_zeta_minus_1[] = {0x1.4a34cc4a60fa6p-1, 0x1.9dd002780310ap-3, 0x1.51322ac7d8483p-4, 
     0x1.2e831d94f99b7p-5, 0x1.1c26130249124p-6, 0x1.1196d0a679c47p-7, 0x1.0b36af86396e9p-8, 0x1.073e7b02d6ae0p-9, 
