@@ -66,6 +66,7 @@ LAYERS = [
     "distributions",
     "quasirandom",
     "func",
+    "_higher_order_ops",
     "jit",
     "export",
     "fx",

@@ -93,10 +93,13 @@ _LAZY = (
     "graph",
     "jit",
     "export",
+    "_higher_order_ops",
 )
 _LAZY_NAMES = {
     "vmap": "func.vmap",
     "compile": "jit.compiling",
+    "cond": "_higher_order_ops",
+    "while_loop": "_higher_order_ops",
     "hookimpl": "hookspecs",
     "Tag": "library",
     "get_default_device": "overrides",

@@ -59,6 +59,7 @@ class Capture(Operands, Windows, Carrier):
         self.generators = {}  # id of a generator -> [State, its value now, example]
         self.sizes = {}  # (id of a Value, dimension) -> Symbol
         self.guarded = set()
+        self.frozen = None  # (block that alone may be written to in memory, whose it is)
         self.needs = set()  # ids of Values that gradients flow to
         self.detached = {}
         self.leaves = {}  # id of a Value -> tensor that the user sees
@@ -262,10 +263,12 @@ class Capture(Operands, Windows, Carrier):
         sizes, self.sizes = self.sizes, {}
         detached, self.detached = self.detached, {}
         known, self.of_sizes = self.of_sizes, dict(self.of_sizes)  # what a guard inside says holds there alone
+        guarded, self.guarded = self.guarded, set(self.guarded)
         try:
             yield
         finally:
             self.block, self.sizes, self.detached, self.of_sizes = outer, sizes, detached, known
+            self.guarded = guarded
 
     def replay_block(self, block, mapping):
         """Write the nodes of a block down again, with `mapping` for its inputs; the values that it yields."""

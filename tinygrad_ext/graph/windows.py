@@ -69,6 +69,10 @@ class Windows:
         apart = any(step.op == "aten::detach" for step in traced.path)
         unseen = apart or not is_grad_enabled()
         before, shown = root.value, traced.value
+        if self.frozen is not None and root.value.node not in self.frozen[0].nodes:
+            raise CaptureError(
+                f"{self.frozen[1]} writes to a tensor that was there before it, which is not captured; return a new one"
+            )
         if root.lent is not None:
             raise CaptureError(
                 f"{root.lent}: what the Function returned lies in the memory of its input, and one of the two is "

@@ -1,0 +1,161 @@
+"""`cond` chooses a branch each time, in eager mode, in graphs, under transforms; gradients go through what ran."""
+
+import io
+
+import pytest
+
+import tinygrad_ext as tg
+from tinygrad_ext import export, func, jit, nn
+from tinygrad_ext.graph import capture
+from tinygrad_ext.graph.capture import CaptureError
+
+X = tg.arange(6.0).reshape(2, 3)
+W = tg.full((3,), 0.5, requires_grad=True)
+
+
+def either(x):
+    return tg.cond(x.sum() > 1, lambda x: (x * W).sin(), lambda x: (x + W).cos(), (x,))
+
+
+def gradients(function, x):
+    x, W.grad = x.clone().requires_grad_(), None
+    result = function(x)
+    result.square().sum().backward()
+    return result.detach(), x.grad, W.grad
+
+
+@pytest.mark.parametrize("x", [X, -X, tg.ones(5, 3), -tg.ones(1, 3)])
+def test_a_traced_choice_gives_the_bits_and_the_gradients_of_eager_mode(x):
+    traced = jit.trace(either, X)
+    assert all(map(tg.equal, gradients(traced, x), gradients(either, x)))
+
+
+def test_a_whole_step_takes_the_branch_of_its_numbers():
+    def step(x):
+        loss = either(x).sum()
+        loss.backward()
+        return loss
+
+    W.grad = None
+    traced = jit.trace(step, (X,))
+    for x in (X, -X):
+        W.grad = None
+        loss, W.grad = step(x), W.grad
+        wanted, W.grad = W.grad, None
+        assert tg.equal(traced(x), loss) and tg.equal(W.grad, wanted)
+
+
+def test_an_exported_program_keeps_both_branches_in_its_file():
+    class Choice(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = nn.Parameter(tg.ones(3))
+
+        def forward(self, x):
+            return tg.cond(x.sum() > 1, lambda x: x * self.w, lambda x: x - self.w, [x])
+
+    module, file = Choice(), io.BytesIO()
+    export.save(export.export(module, (X,)), file)
+    file.seek(0)
+    loaded = export.load(file).module()
+    assert tg.equal(loaded(X), module(X)) and tg.equal(loaded(-X), module(-X))
+
+
+def test_branches_use_what_was_computed_before_them_nest_and_return_containers():
+    def program(x):
+        y = x.sin()
+
+        def inner():
+            return tg.cond(y.sum() > 0, lambda: {"a": y + x, "b": (y,)}, lambda: {"a": y - x, "b": (x,)})
+
+        return tg.cond(x.sum() > 10, lambda x: {"a": x * 2, "b": (x * 3,)}, lambda x: inner(), (x,))
+
+    compiled = tg.compile(program, fullgraph=True)
+    for x in (X, X / 9, -X):
+        assert tg.equal(compiled(x)["a"], program(x)["a"]) and tg.equal(compiled(x)["b"][0], program(x)["b"][0])
+
+
+def test_a_branch_may_write_to_what_it_made():
+    def program(x):
+        def first(x):
+            y = x * 1
+            y[0] = 5
+            return y.mul_(2)
+
+        return tg.cond(x.sum() > 1, first, lambda x: x * 3, (x,))
+
+    compiled = tg.compile(program, fullgraph=True)
+    assert tg.equal(compiled(X), program(X)) and tg.equal(compiled(-X), program(-X))
+
+
+def test_a_guard_within_a_branch_says_nothing_of_what_follows():
+    def program(x, n):
+        def first(x):
+            return x * 2 if n > 3 else x
+
+        y = tg.cond(x.sum() > 1, first, lambda x: x * 3, (x,))
+        return y + (10 if n > 3 else 20)
+
+    compiled = tg.compile(program, fullgraph=True)
+    for x, n in ((-X, 5), (-X, 1), (X, 5), (X, 1)):
+        assert tg.equal(compiled(x, n), program(x, n))
+
+
+def test_each_sample_has_its_branch_under_vmap():
+    x = tg.arange(4.0)
+    found = func.vmap(lambda x: tg.cond(x > 1, tg.sin, tg.cos, (x,)))(x)
+    assert tg.equal(found, tg.where(x > 1, x.sin(), x.cos()))
+
+
+def test_it_is_differentiated_by_transforms_captured_or_not():
+    gradient = func.grad(lambda x: tg.cond(x.sum() > 1, tg.sin, tg.cos, (x,)).sum())
+    assert tg.equal(gradient(X), X.cos())
+    compiled = tg.compile(gradient, fullgraph=True)
+    assert tg.equal(compiled(X), X.cos()) and tg.equal(compiled(-X), X.sin())
+
+
+def test_a_truth_value_and_a_size_choose_once():
+    assert tg.cond(True, lambda: 1, lambda: 2) == 1
+    compiled = tg.compile(lambda x: tg.cond(x.shape[0] > 1, lambda x: x.sum(0), lambda x: x[0] * 1, (x,)))
+    assert tg.equal(compiled(X), X.sum(0)) and tg.equal(compiled(X[:1]), X[0])
+
+
+@pytest.mark.parametrize(
+    ("call", "word"),
+    [
+        (lambda x: tg.cond(x > 1, tg.sin, tg.cos, (x,)), "single-element"),
+        (lambda x: tg.cond(x.sum() > 1, 1, tg.cos, (x,)), "true_fn must be callable"),
+        (lambda x: tg.cond(x.sum() > 1, tg.sin, tg.cos, x), "operands must be a tuple"),
+    ],
+)
+def test_wrong_arguments_are_refused_in_every_mode(call, word):
+    with pytest.raises(RuntimeError, match=word):
+        call(X)
+    with pytest.raises(RuntimeError, match=word):
+        capture(call)(X)
+
+
+@pytest.mark.parametrize(
+    ("branch", "word"),
+    [
+        (lambda x: x.add_(1), "true_fn writes to a tensor that was there before"),
+        (lambda x: W.detach().add_(1), "true_fn writes to a tensor that was there before"),
+        (lambda x: x * tg.rand(3), "true_fn draws random numbers"),
+        (lambda x: (x, x), "the same structure"),
+        (lambda x: x.sum(), "result 0 of true_fn is .*float32 of 0 dimensions"),
+        (lambda x: x.double(), "result 0 of true_fn is .*float64 of 2 dimensions"),
+    ],
+)
+def test_what_a_branch_cannot_hold_is_refused_where_it_is_captured(branch, word):
+    with pytest.raises(CaptureError, match=word):
+        capture(lambda x: tg.cond(x.sum() > 1, branch, tg.cos, (x,)))(X.clone())
+
+
+def test_samples_need_one_structure_too():
+    with pytest.raises(CaptureError, match="the same structure"):
+        func.vmap(lambda x: tg.cond(x > 1, lambda x: (x,), tg.cos, (x,)))(tg.arange(4.0))
+
+
+def test_nothing_requires_a_gradient_under_no_grad():
+    with tg.no_grad():
+        assert not tg.compile(either, fullgraph=True)(X).requires_grad

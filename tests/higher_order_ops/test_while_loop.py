@@ -1,0 +1,96 @@
+"""`while_loop` takes as many turns as the numbers ask for, in eager mode and in graphs, and back."""
+
+import io
+
+import pytest
+
+import tinygrad_ext as tg
+from tinygrad_ext import jit
+from tinygrad_ext.graph import capture
+from tinygrad_ext.graph.capture import CaptureError
+
+X = tg.arange(6.0).reshape(2, 3)
+W = tg.full((3,), 0.5, requires_grad=True)
+ZERO = tg.tensor(0)
+
+
+def grown(x):
+    return tg.while_loop(lambda i, y: (i < 40) & (y.sum() < 100), lambda i, y: (i + 1, y * 1.1 + W), (ZERO, x))
+
+
+@pytest.mark.parametrize("x", [X, X * 3, -X, X * 100, tg.ones(5, 3)])
+def test_a_captured_loop_takes_the_turns_of_its_numbers(x):
+    compiled = tg.compile(grown, fullgraph=True)
+    compiled(X)
+    assert all(map(tg.equal, compiled(x), grown(x)))
+
+
+@pytest.mark.parametrize("x", [X, -X, X / 50])
+def test_gradients_go_back_through_all_turns(x):
+    def last(x):
+        return grown(x)[1]
+
+    found = []
+    for function in (last, jit.trace(last, X)):
+        leaf, W.grad = x.clone().requires_grad_(), None
+        function(leaf).square().sum().backward()
+        found.append((leaf.grad, W.grad))
+    for eager, traced in zip(*found):
+        tg.testing.assert_close(traced, eager)
+
+
+def test_what_needs_a_gradient_after_the_first_turn_alone_is_found():
+    def program(x):
+        return tg.while_loop(lambda i, a, b: i < 3, lambda i, a, b: (i + 1, b * 2, b * W), (ZERO, x, x))[1]
+
+    traced, found = jit.trace(program, X), []
+    for function in (program, traced):
+        W.grad = None
+        function(X).sum().backward()
+        found.append(W.grad)
+    assert tg.equal(*found)
+
+
+def test_a_loop_is_saved_and_loaded():
+    file = io.BytesIO()
+    jit.save(jit.trace(lambda x: grown(x)[1].detach(), X), file)
+    file.seek(0)
+    loaded = jit.load(file)
+    assert all(tg.equal(loaded(x), grown(x)[1]) for x in (X, X * 3, -X))
+
+
+def test_lists_and_numbers_are_carried_by_python():
+    count, x = tg.while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, x + 1), (0, X))
+    assert count == 3 and tg.equal(x, X + 3)
+    assert tg.while_loop(lambda x: x.sum() < 3, lambda x: [x + 1], [tg.zeros(2)])[0].tolist() == [2, 2]
+
+
+@pytest.mark.parametrize(
+    ("call", "word"),
+    [
+        (lambda x: tg.while_loop(lambda x: x, lambda x: (x,), (x,)), "single-element"),
+        (lambda x: tg.while_loop(lambda x: x.sum() < 30, lambda x: x + 1, (x,)), "body_fn gives"),
+        (lambda x: tg.while_loop(1, lambda x: x + 1, (x,)), "cond_fn must be callable"),
+        (lambda x: tg.while_loop(lambda x: x.sum() < 30, lambda x: x + 1, x), "carried_inputs must be a tuple"),
+    ],
+)
+def test_wrong_arguments_are_refused_in_every_mode(call, word):
+    with pytest.raises(RuntimeError, match=word):
+        call(X)
+    with pytest.raises(RuntimeError, match=word):
+        capture(call)(X)
+
+
+@pytest.mark.parametrize(
+    ("body", "start", "word"),
+    [
+        (lambda x: (x.add_(1),), (X,), "writes to a tensor that was there before"),
+        (lambda x: (x + tg.rand(3),), (X,), "draws random numbers"),
+        (lambda x: (x.sum(),), (X,), "entry 0 is .*float32 of 2 dimensions before a turn"),
+        (lambda x: (1.5,), (X,), "body_fn gives float"),
+        (lambda x: (x + 1,), (1.5,), "carries tensors"),
+    ],
+)
+def test_what_a_loop_cannot_hold_is_refused_where_it_is_captured(body, start, word):
+    with pytest.raises(CaptureError, match=word):
+        capture(lambda y: tg.while_loop(lambda x: y.sum() < 3, body, start))(X)

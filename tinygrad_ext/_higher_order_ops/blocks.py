@@ -1,0 +1,80 @@
+"""A function run under a capture within a block of its own."""
+
+from contextlib import contextmanager
+
+from tinygrad_ext.core.call.levels import active_levels
+from tinygrad_ext.core.call.modes import is_grad_enabled
+from tinygrad_ext.core.data.tensor import Tensor
+from tinygrad_ext.graph.aliases import Root, Traced
+from tinygrad_ext.graph.capture import Capture, CaptureError
+from tinygrad_ext.graph.control_backward import on_tape
+from tinygrad_ext.graph.symbols import Symbol
+from tinygrad_ext.graph.types import BOOL
+from tinygrad_ext.utils._pytree import tree_flatten
+
+
+def capture_under_way():
+    """The Capture that what is called now is written to, None where there is none, or another level is in front."""
+    levels = active_levels()
+    return levels[-1] if levels and isinstance(levels[-1], Capture) else None
+
+
+def check_call(name, functions, operands, what):
+    """Raise RuntimeError for arguments of other kinds. functions: argument -> function."""
+    for argument, function in functions.items():
+        if not callable(function):
+            raise RuntimeError(f"{name}: {argument} must be callable, got {type(function).__name__}")
+    if not isinstance(operands, (tuple, list)):
+        raise RuntimeError(f"{name}: {what} must be a tuple or a list of tensors, got {type(operands).__name__}")
+
+
+@contextmanager
+def own_block(level, name, part):
+    """Write to a new block meanwhile: (block, tape). CaptureError for what a block cannot hold."""
+    writes, drawn = level.frozen, _drawn(level)
+    with on_tape(level) as (block, tape):
+        level.frozen = block, f"{name}: {part}"
+        try:
+            yield block, tape
+        finally:
+            level.frozen = writes
+    if _drawn(level) != drawn:
+        raise CaptureError(
+            f"{name}: {part} draws random numbers, which is not captured; draw them before, and pass them"
+        )
+
+
+def _drawn(level):
+    return [id(found[1]) for found in level.generators.values()]
+
+
+def yielded(level, result):
+    """(values and constants that a block gives for a result, its structure)."""
+    leaves, spec = tree_flatten(result)
+    lifted = [level.lift(leaf) for leaf in leaves]
+    return lifted if is_grad_enabled() else [level.without_grad(a) for a in lifted], spec
+
+
+def truth(level, value, name, what):
+    """A tensor of one element, or a truth value, as a condition."""
+    if not isinstance(value, Tensor):
+        return bool(value)
+    check_single(value, name, what)
+    lifted = level.lift(value)
+    return level.graph.make(level.block, "prim::bool", (lifted,), (BOOL,), (level.suspend(bool, lifted.hint),)).output
+
+
+def check_single(value, name, what):
+    """Raise RuntimeError for a tensor of more or fewer elements than one."""
+    if value.numel() != 1:
+        raise RuntimeError(
+            f"{name}: Expected {what} to be bool or single-element tensor, but got a tensor of shape "
+            f"{tuple(value.shape)}. Reduce it with all() or any()"
+        )
+
+
+def shown(level, value):
+    """A value as the program sees it."""
+    if isinstance(value.hint, Tensor):
+        return level.show(Traced(Root(value, value.hint)))
+    return Symbol(level, value, value.hint, True)
