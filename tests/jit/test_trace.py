@@ -225,3 +225,22 @@ def test_a_traced_module_counts_as_a_script_module_and_knows_what_it_was_made_of
     assert isinstance(traced, jit.ScriptModule) and traced.original_name == "Linear"
     assert not isinstance(traced, jit.RecursiveScriptModule) and not isinstance(nn.Linear(2, 3), jit.ScriptModule)
     assert jit.script(traced) is traced
+
+
+def test_traced_functions_and_modules_are_of_the_classes_that_pytorch_gives_them():
+    function, module = jit.trace(tg.sin, tg.ones(2)), jit.trace(nn.Linear(2, 3), tg.ones(1, 2))
+    assert isinstance(function, jit.ScriptFunction) and not isinstance(tg.sin, jit.ScriptFunction)
+    assert isinstance(module, jit.TopLevelTracedModule) and isinstance(module, jit.TracedModule)
+    assert not isinstance(jit.script(nn.Linear(2, 3)), jit.TracedModule)
+    assert jit.script(function) is function
+
+
+def traced_within(x):
+    return _CLIPPED(x) + 1
+
+
+_CLIPPED = jit.trace(lambda x: x.clamp(0, 1), tg.ones(2))
+
+
+def test_script_calls_a_traced_function_by_its_graph():
+    assert jit.script(traced_within)(tg.tensor([-1.0, 3.0])).tolist() == [1, 2]

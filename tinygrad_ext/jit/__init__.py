@@ -24,7 +24,9 @@ _PLACES = {
         ),
         "switches",
     ),
-    **dict.fromkeys(["TracingCheckError", "is_tracing", "trace", "trace_module"], "tracing"),
+    **dict.fromkeys(
+        ("TopLevelTracedModule", "TracedModule", "TracingCheckError", "is_tracing", "trace", "trace_module"), "tracing"
+    ),
     "_state": None,
     "frontend": None,
     **dict.fromkeys(["Future", "_fork", "_wait", "fork", "wait"], "forks"),

@@ -103,7 +103,7 @@ def program_of(m):
     if isinstance(m, LoadedModule):
         return m.program()
     gathered = _Gathered(m)
-    if isinstance(m, ScriptFunction):
+    if issubclass(type(m), ScriptFunction):
         gathered.entry("forward", m._entry)
     elif issubclass(type(m), ScriptModule):
         m = _restated(m)

@@ -375,3 +375,6 @@ class TracedModule(_Told, Module):
             return super().__getattr__(name)
         except AttributeError:
             return getattr(self.__dict__["original"], name)
+
+
+TopLevelTracedModule = TracedModule

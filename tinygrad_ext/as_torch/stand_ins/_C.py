@@ -24,9 +24,7 @@ _disabled_torch_dispatch_impl = _dispatched._disabled_torch_dispatch_impl
 _DisableTorchDispatch = _dispatched._DisableTorchDispatch
 
 _WHY = "the inside of PyTorch's compiler is not here; jit.trace and jit.script give graphs of tinygrad_ext's own"
-globals().update(
-    absent.types("_C", "Value Node Graph Block Use Type ScriptFunction ScriptModule ScriptMethod Argument", _WHY)
-)
+globals().update(absent.types("_C", "Value Node Graph Block Use Type ScriptModule ScriptMethod Argument", _WHY))
 globals().update(
     absent.types("_C", "FunctionSchema CompilationUnit ScriptObject StaticModule Future ErrorReport", _WHY)
 )
@@ -39,6 +37,7 @@ globals().update(
 globals().update(
     absent.functions("_C", "parse_schema parse_ir _jit_pass_inline _jit_pass_dce _create_graph_by_tracing", _WHY)
 )
+ScriptFunction = _jit.ScriptFunction
 
 
 def _get_tracing_state():

@@ -4,12 +4,19 @@ import functools
 import inspect
 import pickle
 
+from ..tracing import TracedFunction
 from .entry import compile_entry
 from .expressions import KINDS
 from .functions import FunctionValue
 
 
-class ScriptFunction:
+class _Asking(type):
+    def __instancecheck__(cls, function):
+        """Traced functions count; `issubclass(type(f), ScriptFunction)` asks for compiled ones alone."""
+        return super().__instancecheck__(function) or (cls is ScriptFunction and isinstance(function, TracedFunction))
+
+
+class ScriptFunction(metaclass=_Asking):
     """A compiled Python function. Calling it checks the arguments and runs the graph.
 
     Attributes: graph, `graph.Graph`; code, the graph as Python text; name.
@@ -65,6 +72,8 @@ class ScriptFunction:
 
 
 def _known(c, value, name):
+    if isinstance(value, TracedFunction):
+        return None  # see traced.py
     return FunctionValue(inspect.unwrap(value), name)
 
 
