@@ -721,6 +721,9 @@ def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, 
 def conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | _Sequence[_int] = ..., padding: _int | _Sequence[_int] = ..., output_padding: _int | _Sequence[_int] = ..., groups: _int = 1, dilation: _int | _Sequence[_int] = ...) -> Tensor:
     """Transposed convolution in 3 dimensions: every element of the input adds a window weighted by it; weight is (C, O / groups, ...)."""
     ...
+def convolution(input: Tensor, weight: Tensor, bias: Tensor | None, stride: _Sequence[_int], padding: _Sequence[_int], dilation: _Sequence[_int], transposed: _bool, output_padding: _Sequence[_int], groups: _int) -> Tensor:
+    """conv1d, conv2d or conv3d by the dimensions of weight, or with `transposed` conv_transpose1d, 2d or 3d: the op that `make_fx` tells them by."""
+    ...
 def copysign(input: Tensor, other: Tensor | _Scalar, *, out: Tensor | None = None) -> Tensor:
     """self's magnitude with other's sign."""
     ...

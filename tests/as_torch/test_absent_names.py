@@ -43,12 +43,10 @@ def test_what_is_not_here_is_imported_and_fails_at_use(as_torch):
 
 
 def test_each_kind_of_name_can_be_named(as_torch):
-    from torch._tensor_str import PRINT_OPTS
     from torch.fx.node import Target
     from torch.jit.annotations import List
 
     assert List is __import__("typing").List and Target is __import__("typing").Any
-    assert repr(PRINT_OPTS) == "torch._tensor_str.PRINT_OPTS"
     assert {as_torch.qint32: 1}[as_torch.qint32] == 1 and repr(as_torch.qint32) == "torch.qint32"
     assert as_torch._C.DispatchKey.AutocastCPU.name == "AutocastCPU"
     assert issubclass(as_torch._dynamo.exc.TorchDynamoException, RuntimeError)

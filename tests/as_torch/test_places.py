@@ -240,3 +240,40 @@ def test_what_a_compiled_program_is_made_of_can_be_asked(as_torch):
     assert (broken.graph_count, broken.graph_break_count) == (0, 1)
     assert "reads the elements" in broken.break_reasons[0]
     assert explain(as_torch.nn.Linear(2, 2))(as_torch.ones(2)).op_count == 1
+
+
+def test_ops_that_take_functions_are_found_by_either_path(as_torch):
+    import torch._higher_order_ops as ops
+    from torch._higher_order_ops.cond import cond
+    from torch._higher_order_ops.while_loop import while_loop
+
+    assert as_torch.cond is ops.cond is cond and as_torch.while_loop is ops.while_loop is while_loop
+    assert cond(as_torch.tensor(True), lambda: 1, lambda: 2) == 1
+
+
+def test_decompositions_are_found_by_ops_and_packets(as_torch):
+    from torch import _decomp
+
+    aten = as_torch.ops.aten
+    found = _decomp.get_decompositions([aten.gelu, aten.linear.default, aten.sin])
+    assert set(found) == {aten.gelu.default, aten.linear.default} <= set(_decomp.core_aten_decompositions())
+    table = {}
+
+    @_decomp.register_decomposition([aten.sin], table)
+    def sine(self):
+        return self.cos()
+
+    assert table == {aten.sin: sine} and aten.sin not in _decomp.decomposition_table
+
+
+def test_options_of_printing_are_those_of_now(as_torch):
+    from torch._tensor_str import PRINT_OPTS
+
+    before = as_torch.get_printoptions()
+    as_torch.set_printoptions(precision=2)
+    try:
+        assert PRINT_OPTS.precision == 2 and PRINT_OPTS.linewidth == before["linewidth"]
+    finally:
+        as_torch.set_printoptions(**before)
+    with pytest.raises(AttributeError, match="PRINT_OPTS has precision.*not colour"):
+        PRINT_OPTS.colour

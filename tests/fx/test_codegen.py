@@ -7,6 +7,7 @@ import pytest
 
 import tinygrad_ext as tg
 from tests.helpers import fx_programs as programs
+from tinygrad_ext import fx
 
 
 class _Listed:
@@ -129,3 +130,13 @@ def test_the_root_has_the_name_that_is_asked_for():
     names = {"root": Net(), **made.globals}
     exec(made.src, names)
     assert names["forward"](None, tg.ones(2)).equal(names["root"](tg.ones(2)))
+
+
+def annotated(x: tg.Tensor, y: int = 3, z: list[int] = ()) -> tg.Tensor:
+    return x + y
+
+
+def test_annotations_are_told_by_their_names():
+    code = fx.symbolic_trace(annotated).code
+    assert "x : tinygrad_ext.Tensor, y : int = 3, z : list" in code and "-> tinygrad_ext.Tensor:" in code
+    assert fx.symbolic_trace(annotated)(tg.ones(2), 1).tolist() == [2, 2]

@@ -157,3 +157,51 @@ def test_nested_arguments_are_told_leaf_by_leaf():
     wanted = open_and_closed(pytest.importorskip("torch.fx"))
     names = lambda made: [(n.op, n.name) for n in made.graph.nodes]
     assert names(made) == names(wanted) and torch is not None
+
+
+def ops_of(f, *args):
+    return [str(n.target).rpartition("aten.")[2] for n in make_fx(f)(*args).graph.nodes if n.op == "call_function"]
+
+
+X, W, B = tg.arange(12.0).reshape(4, 3), tg.arange(6.0).reshape(2, 3) - 2, tg.ones(2)
+IMAGES, FILTERS = tg.arange(150.0).reshape(2, 3, 5, 5), tg.ones(4, 3, 3, 3)
+
+
+@pytest.mark.parametrize(
+    ("f", "args", "ops"),
+    [
+        (nn.functional.linear, (X, W, B), ["t.default", "addmm.default"]),
+        (nn.functional.linear, (X, W), ["t.default", "mm.default"]),
+        (
+            nn.functional.linear,
+            (X.reshape(2, 2, 3), W, B),
+            ["t.default", "view.default", "addmm.default", "view.default"],
+        ),
+        (
+            nn.functional.linear,
+            (tg.ones(2, 4, 3).transpose(0, 1), W),
+            ["t.default", "reshape.default", "mm.default", "view.default"],
+        ),
+        (nn.functional.linear, (X[0], W, B), ["linear.default"]),
+        (tg.matmul, (X, W.T), ["mm.default"]),
+        (tg.matmul, (X, W[0]), ["mv.default"]),
+        (tg.matmul, (X[0], W[0]), ["dot.default"]),
+        (tg.matmul, (IMAGES[0], IMAGES[1]), ["bmm.default"]),
+        (tg.matmul, (IMAGES[0, :1], IMAGES[1]), ["matmul.default"]),
+        (lambda x, w: nn.functional.conv2d(x, w, padding=1), (IMAGES, FILTERS), ["convolution.default"]),
+        (
+            lambda x, w: nn.functional.conv1d(x, w, stride=2),
+            (IMAGES[0], FILTERS[0, :, :, :3].permute(1, 0, 2)[:1, :1].expand(2, 5, 3)),
+            ["convolution.default"],
+        ),
+        (nn.functional.conv2d, (IMAGES[0], FILTERS), ["conv2d.default"]),
+    ],
+)
+def test_layers_are_told_by_the_ops_that_readers_of_graphs_look_for(f, args, ops):
+    assert ops_of(f, *args) == ops
+    tg.testing.assert_close(make_fx(f)(*args)(*args), f(*args))
+
+
+def test_a_whole_convolution_has_all_its_numbers():
+    (node,) = [n for n in make_fx(lambda x, w: tg.conv2d(x, w, None, 1, 2))(IMAGES, FILTERS).graph.nodes if n.args][:1]
+    assert list(node.args[2:]) == [None, [1, 1], [2, 2], [1, 1], False, [0, 0], 1]

@@ -57,3 +57,12 @@ def test_several_results_are_replaced():
 def test_arguments_are_as_many():
     with pytest.raises(AssertionError, match="the pattern has 1 arguments, and the replacement 2"):
         fx.replace_pattern(fx.symbolic_trace(lambda x: x.exp()), lambda a: a.exp(), lambda a, b: a)
+
+
+def test_two_names_of_a_pattern_are_two_nodes():
+    traced = fx.symbolic_trace(lambda x, y: tg.relu(x + y) * tg.relu(x + x))
+    (match,) = fx.replace_pattern(traced, lambda a, b: tg.relu(a + b), lambda a, b: tg.tanh(a - b))
+    x, y = tg.tensor(2.0), tg.tensor(0.5)
+    assert match.anchor.name == "relu" and tg.equal(traced(x, y), tg.tanh(x - y) * 4)
+    traced = fx.symbolic_trace(lambda x: tg.relu(x + x))
+    assert fx.replace_pattern(traced, lambda a: a + a, lambda a: a * 3) and traced(x) == 6

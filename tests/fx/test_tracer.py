@@ -122,3 +122,21 @@ def test_objects_made_of_proxies_are_recorded():
     made = fx.symbolic_trace(lambda x, y: Pair(x, b=[y, 1][0]).sum() * Pair(2, 3).sum())
     assert next(n.target for n in made.graph.nodes if n.op == "call_function") is Pair
     assert made(1, 4) == 25 and len(made.graph.find_nodes(op="call_method", target="sum")) == 1
+
+
+def test_nodes_tell_the_calls_of_modules_that_they_are_made_in():
+    class Whole(fx.Tracer):
+        def is_leaf_module(self, m, module_qualified_name):
+            return False
+
+    module = nn.Sequential(nn.Sequential(nn.Linear(2, 2)), nn.ReLU())
+    graph = Whole().trace(module)
+    told = {n.name: n.meta.get("nn_module_stack") for n in graph.nodes}
+    assert told["linear"] == {"0": ("0", nn.Sequential), "0.0": ("0.0", nn.Linear)} == told["_0_0_weight"]
+    assert told["relu"] == {"1": ("1", nn.ReLU)} and told["output"] is None
+    assert list(
+        fx.symbolic_trace(module).graph.find_nodes(op="call_module", target="0.0")[0].meta["nn_module_stack"]
+    ) == [
+        "0",
+        "0.0",
+    ]

@@ -14,6 +14,7 @@ STAND_INS = frozenset(
         "_C._functorch",
         "_C._nn",
         "_VF",
+        "_decomp",
         "_dynamo",
         "_dynamo.config",
         "_guards",

@@ -77,7 +77,9 @@ class _Writer:
         text = type_name(kind)
         if re.fullmatch(r"[A-Za-z_]\w*", text) and hasattr(builtins, text):
             return text
-        return self.constant(kind, "type")
+        word = getattr(kind, "__name__", "type")
+        name = f"tinygrad_ext.{word}"
+        return name if self.is_path(name, kind) else self.constant(kind, word)
 
     # ---- calls ----------------------------------------------------------------------------------------------------
 

@@ -23,6 +23,7 @@ class TracerBase:
     record_stack_traces = False
     proxy_buffer_attributes = False
     trace_asserts = False
+    module_stack = None  # path of each module whose call is recorded now -> (path, class), the outermost first
 
     def create_node(self, kind, target, args, kwargs, name=None, type_expr=None):
         """Add a node to the graph; args and kwargs hold Nodes."""
@@ -36,6 +37,8 @@ class TracerBase:
         """Add a node of arguments that hold Proxies, and return its Proxy."""
         args, kwargs = self.create_arg(tuple(args)), self.create_arg(dict(kwargs))
         node = self.create_node(kind, target, args, kwargs, name, type_expr)
+        if self.module_stack:
+            node.meta["nn_module_stack"] = dict(self.module_stack)
         if self.record_stack_traces:
             node.stack_trace = _place()
         return (proxy_factory_fn or self.proxy)(node)

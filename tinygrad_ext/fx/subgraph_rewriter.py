@@ -90,10 +90,12 @@ class _Matcher:
         """Whether a node of the pattern may stand for one of the graph; notes it in the map."""
         if p in self.map:
             return self.map[p] is n or (not isinstance(n, Node) and self.map[p] == n)
+        if isinstance(n, Node) and n in self.map.values():  # two names of the pattern are two nodes
+            return False
         if p.op == "placeholder":
             self.map[p] = n
             return True
-        if not isinstance(n, Node) or n.op != p.op or not self._same_target(p, n) or n in self.map.values():
+        if not isinstance(n, Node) or n.op != p.op or not self._same_target(p, n):
             return False
         before = dict(self.map)
         self.map[p] = n

@@ -256,6 +256,18 @@ class Tracer(TracerBase):
         return value
 
     @contextlib.contextmanager
+    def _within(self, module):
+        """Nodes tell by meta["nn_module_stack"] which calls of modules they are made in."""
+        before = self.module_stack or {}
+        with contextlib.suppress(NameError):  # of a module that is no part, which call_module tells
+            path = self.path_of_module(module)
+            self.module_stack = {**before, path: (path, type(module))}
+        try:
+            yield
+        finally:
+            self.module_stack = before
+
+    @contextlib.contextmanager
     def _patched(self, names):
         """While recording, calls and attributes of modules come here, and wrapped functions make nodes."""
         cache = {}
@@ -263,7 +275,8 @@ class Tracer(TracerBase):
         is_tensor_method_or_property(len)  # the first question loads rooms: before functions are replaced
 
         def module_call(module, *args, **kwargs):
-            return self.call_module(module, lambda *a, **k: call(module, *a, **k), args, kwargs)
+            with self._within(module):
+                return self.call_module(module, lambda *a, **k: call(module, *a, **k), args, kwargs)
 
         def module_getattribute(module, name):
             value = object.__getattribute__(module, name)

@@ -91,6 +91,7 @@ FAMILIES = (
     "likelihood",
     "conv",
     "transposed",
+    "convolution",
     "columns",
     "pool_values",
     "pool",

@@ -3,6 +3,19 @@
 from tinygrad_ext.tensor import printing as _printing
 
 
+class _Options:
+    """What `set_printoptions` has set, read when it is asked for."""
+
+    def __getattr__(self, name):
+        try:
+            return _printing._options[name]
+        except KeyError:
+            raise AttributeError(f"PRINT_OPTS has {', '.join(_printing._options)}, not {name}") from None
+
+
+PRINT_OPTS = _Options()
+
+
 def _tensor_str(self, indent):
     """What stands between the parentheses of ``repr(self)``; indent: the column where it starts."""
     return _printing._contents(self, indent, _printing._options)

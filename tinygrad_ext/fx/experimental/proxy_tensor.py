@@ -23,6 +23,7 @@ from ..codegen import PyTreeCodeGen
 from ..graph import Graph
 from ..graph_module import GraphModule
 from ..node import has_side_effect
+from .products import SIMPLER
 
 _CHECKS = {"prim::guard"}  # of sizes, which are known here
 
@@ -41,6 +42,7 @@ def make_fx(f, decomposition_table=None, tracing_mode="real", **accepted):
     Args:
         f: function of tensors and numbers, in tuples, lists and dicts too. It is run, on the arguments themselves.
         decomposition_table: dict of op -> function that stands for it, as for `ExportedProgram.run_decompositions`.
+            What is left of linear, matmul and convolutions is told by t, addmm, mm, bmm, mv, dot and convolution.
         tracing_mode: "real" or "fake", which is the same here: f is run on the numbers, and sizes become constants.
             `graph.capture` keeps them open.
 
@@ -166,8 +168,11 @@ class _Writer:
             args[signature.generator] = None
         for i in signature.writes:  # the op writes to copies, which are what it gives besides
             args[i] = args[i] and self.call(tg.ops.aten.clone.default, (args[i],))
-        positional, named = called(signature.op.schema.args, args)
-        made = self.call(_overload(node.op), tuple(positional), named)
+        simpler = SIMPLER.get(node.op)
+        made = simpler and simpler(self.call, args, [getattr(a, "hint", None) for a in node.args])
+        if made is None:
+            positional, named = called(signature.op.schema.args, args)
+            made = self.call(_overload(node.op), tuple(positional), named)
         count = len(signature.returns)
         row = [made] if count == 1 else [self.call(operator.getitem, (made, i)) for i in range(count)]
         row += [args[i] for i in signature.writes]

@@ -1,0 +1,53 @@
+"""Layers and products as `make_fx` tells them: by the few ops that programs which read such graphs look for.
+
+Each function gets how a call is written down, the arguments of a node and their examples; it gives what stands for the
+node, None to keep it.
+"""
+
+import math
+
+import tinygrad_ext as tg
+
+_aten = tg.ops.aten
+
+
+def _linear(call, args, examples):
+    input, weight, bias = args
+    x, w, b = examples
+    if w.dim() != 2 or x.dim() < 2 or (b is not None and b.dim() != 1):
+        return None
+    turned = call(_aten.t.default, (weight,))
+    flat = _aten.view if x.is_contiguous() else _aten.reshape
+    rows = input if x.dim() == 2 else call(flat.default, (input, [math.prod(x.shape[:-1]), x.shape[-1]]))
+    made = call(_aten.mm.default, (rows, turned)) if b is None else call(_aten.addmm.default, (bias, rows, turned))
+    return made if x.dim() == 2 else call(_aten.view.default, (made, [*x.shape[:-1], w.shape[0]]))
+
+
+_PRODUCTS = {(1, 1): _aten.dot, (2, 1): _aten.mv, (2, 2): _aten.mm, (3, 3): _aten.bmm}
+
+
+def _matmul(call, args, examples):
+    x, y = examples
+    packet = _PRODUCTS.get((x.dim(), y.dim()))
+    if packet is None or (x.dim() == 3 and x.shape[0] != y.shape[0]):
+        return None
+    return call(packet.default, tuple(args))
+
+
+def _convolution(call, args, examples):
+    input, weight, bias, *numbers, groups = args
+    dims = examples[1].dim() - 2
+    if examples[0].dim() != dims + 2:
+        return None  # of one sample
+    rows = [list(n) if isinstance(n, (tuple, list)) else [n] for n in numbers]
+    stride, padding, dilation = [row * dims if len(row) == 1 else row for row in rows]
+    rest = (stride, padding, dilation, False, [0] * dims, groups)
+    return call(_aten.convolution.default, (input, weight, bias, *rest))
+
+
+SIMPLER = {
+    "aten::linear": _linear,
+    "aten::matmul": _matmul,
+    "aten::conv1d": _convolution,
+    "aten::conv2d": _convolution,
+}
