@@ -295,6 +295,8 @@ def collected(T, nn, export):
     shapes[x] = {0: batch}
     found = shapes.dynamic_shapes(Net(), ({"a": [x, y]},), {"k": y})
     program = export.export(Net(), ({"a": [x, y]},), {"k": y}, dynamic_shapes=found)
+    itself = export.export(Net(), ({"a": [x, y]},), {"k": y}, dynamic_shapes=shapes)
+    assert itself.module()({"a": [T.ones(5, 2), y]}, k=y).tolist() == [6, 6]
     errors = [
         refusal(lambda: shapes.__setitem__(3, {})),
         refusal(lambda: shapes.__setitem__(x, {0: 3})),

@@ -233,6 +233,7 @@ def test_traced_functions_and_modules_are_of_the_classes_that_pytorch_gives_them
     assert isinstance(module, jit.TopLevelTracedModule) and isinstance(module, jit.TracedModule)
     assert not isinstance(jit.script(nn.Linear(2, 3)), jit.TracedModule)
     assert jit.script(function) is function
+    assert [node.op for node in module.inlined_graph.nodes] == ["aten::linear"]
 
 
 def traced_within(x):

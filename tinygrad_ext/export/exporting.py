@@ -17,7 +17,7 @@ from tinygrad_ext.jit.tracing import trace
 from tinygrad_ext.nn import Module
 
 from .calls import Calls, calls_of, check_told
-from .dynamic_shapes import Dim, Hint, Sum
+from .dynamic_shapes import Dim, Hint, ShapesCollection, Sum
 from .program import ExportedProgram
 from .sizes import Sizes
 
@@ -36,7 +36,7 @@ def export(mod, args, kwargs=None, *, dynamic_shapes=None, strict=False, **accep
         mod: a Module; its training mode is that of the program. args: tuple of arguments. kwargs: dict of more by name.
         dynamic_shapes: the sizes that stay open, as a dict of an argument's name, or a tuple in the order of the
             arguments, of {dimension: Dim} or a list with a Dim or None for each dimension; in tuples, lists and dicts
-            like the argument's. All other sizes are those of the examples.
+            like the argument's; or a ShapesCollection. All other sizes are those of the examples.
         strict and further keywords of PyTorch are accepted.
 
     Raises UserError where the program decides by a size that is declared open, with its line, and GraphError for what
@@ -61,6 +61,8 @@ def export(mod, args, kwargs=None, *, dynamic_shapes=None, strict=False, **accep
         captured = traced._runner.latest
         refuse_python(captured.graph)
         program = program_of(traced)  # of the module with what notes its calls, for which it was captured
+    if isinstance(dynamic_shapes, ShapesCollection):
+        dynamic_shapes = dynamic_shapes.dynamic_shapes(mod, args, kwargs)
     names = [v.name for v in captured.graph.inputs]
     arguments = list(zip(names, (*args, *(kwargs or {}).values())))
     declared = _Declared(arguments, dynamic_shapes)

@@ -275,6 +275,8 @@ class _Told:
         """The graph that was captured last."""
         return self._runner.latest.graph
 
+    inlined_graph = graph
+
     @property
     def code(self):
         """That graph as Python."""

@@ -346,3 +346,12 @@ def test_texts_lists_and_tuples_are_repeated_by_truths():
     scripted = jit.script(repeated)
     for yes in (True, False):
         assert scripted(yes, "ab", [5, 6]) == repeated(yes, "ab", [5, 6])
+
+
+def test_repr_gives_the_text_that_python_gives():
+    def told(x: str, y: list[float], z: int):
+        return repr(x), repr(y), repr(z), repr((x, None)), str(x)
+
+    assert same(told, "it's", [1.0, math.inf], 3)[0] == '"it\'s"'
+    with pytest.raises(jit.Error, match="repr.. takes 1 argument, got 2"):
+        jit.CompilationUnit("def f(x: int):\n    return repr(x, x)").f(3)

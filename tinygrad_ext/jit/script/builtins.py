@@ -222,7 +222,7 @@ for _name, _type in (("int", INT), ("float", FLOAT), ("bool", BOOL)):
     BUILTINS[getattr(builtins, _name)] = _conversion(_name, _type)
 
 
-@builtin(str, repr)
+@builtin(str)
 def _str(c, args, kwargs):
     _only(c, "str", args, kwargs, (0, 1))
     if not args:

@@ -1,8 +1,9 @@
-"""Methods of str, list and dict."""
+"""Methods of str, list and dict, and the text that repr gives."""
 
 from tinygrad_ext.graph.primitives.texts import METHODS
 from tinygrad_ext.graph.types import BOOL, INT, STR, Type, list_of, optional
 
+from .builtins import builtin
 from .compiler import hook
 from .values import ListLiteral, Method, TupleValue, type_of
 
@@ -18,6 +19,15 @@ def container_attribute(c, value, name):
 
 
 # ---- str -----------------------------------------------------------------------------------------------------------
+
+
+@builtin(repr)
+def _repr(c, args, kwargs):
+    if kwargs or len(args) != 1:
+        c.fault(f"repr() takes 1 argument, got {len(args) + len(kwargs)}")
+    operand = c.for_text(args[0])
+    made = c.call_magic("__repr__", operand, [])
+    return c.emit("prim::format", ("{!r}", operand), STR) if made is None else made
 
 
 def _text(c, value, type, name, args, kwargs):
