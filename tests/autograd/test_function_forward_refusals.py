@@ -173,42 +173,38 @@ def one_of_many_views_written_to(T):
     made.apply(x)[0].mul_(2)
 
 
-@ROWS.row(TypeError, "inside a list", torch=None)
-def list_is_returned(T):
-    """PyTorch hands out the list; its tensors have no grad_fn and their gradients are lost."""
-    run_forward(T, lambda ctx, x: [x * 1])
-
-
-@ROWS.row(TypeError, "inside a dict", torch=None)
-def dict_is_returned(T):
-    """As with a list."""
-    run_forward(T, lambda ctx, x: {"y": x * 1})
-
-
-@ROWS.row(TypeError, "inside a dict", torch=None)
-def tensors_deep_in_what_is_returned(T):
-    """As with a list."""
-    run_forward(T, lambda ctx, x: (x * 1, {"y": (3, [x * 2])}))
-
-
-@ROWS.row(TypeError, "gradient would be lost", torch=None)
-def tensors_in_a_list_argument(T):
-    """PyTorch gives them no gradient and says nothing."""
-    make(T, lambda ctx, xs: xs[0] * 2, lambda ctx, g: None).apply([point(T)])
-
-
-@ROWS.row(TypeError, "gradient would be lost", torch=None)
-def tensors_deep_in_an_argument(T):
-    """As with a list."""
-    make(T, lambda ctx, xs: xs["a"][1][0] * 2, lambda ctx, g: None).apply({"a": (1, [point(T)])})
-
-
 @ROWS.row(TypeError, "setup_context returned int", torch=None)
 def setup_context_returns_something(T):
     """PyTorch ignores it."""
     make(T, lambda x: x * 1, lambda ctx, g: g, setup_context=staticmethod(lambda ctx, inputs, output: 3)).apply(
         point(T)
     )
+
+
+RETURNED = {
+    "a list": lambda ctx, x: [x * 1],
+    "a dict": lambda ctx, x: {"y": x * 1},
+    "deep in a dict": lambda ctx, x: (x * 1, {"y": (3, [x * 2])}),
+}
+
+
+@pytest.mark.parametrize("name", RETURNED)
+def test_tensors_in_what_is_returned_lose_their_gradient_and_a_warning_says_so(name):
+    """PyTorch says nothing."""
+    kind = name.split()[-1]
+    with pytest.warns(UserWarning, match=f"inside a {kind}, where their gradients are lost"):
+        run_forward(tg, RETURNED[name])
+
+
+@pytest.mark.parametrize("wrap", [lambda x: [x], lambda x: (3, x), lambda x: {"a": (1, [x])}])
+def test_tensors_in_an_argument_lose_their_gradient_and_a_warning_says_so(wrap):
+    """The others get theirs, as in PyTorch, which says nothing."""
+    x, y = point(tg), point(tg)
+    function = make(tg, lambda ctx, kept, y: y * 2, lambda ctx, g: (None, g * 2))
+    with pytest.warns(UserWarning, match="position 1 holds a tensor that requires grad, and its gradient is lost"):
+        made = function.apply(wrap(x), y)
+    made.sum().backward()
+    assert x.grad is None and y.grad.tolist() == [2.0] * y.numel()
 
 
 @pytest.mark.parametrize("name", ROWS)

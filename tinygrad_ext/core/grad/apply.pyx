@@ -130,14 +130,15 @@ cdef object _run(Plan plan, FunctionNode ctx, tuple flat, tuple positional, dict
 
 
 cdef int _refuse_hidden(FunctionNode ctx, tuple args) except -1:
-    """TypeError for a tensor inside a list whose gradient would be lost."""
+    """Warn of a tensor inside a list whose gradient would be lost. Not refused: libraries carry trees of tensors past
+    autograd on purpose, in Functions whose backward gives them none."""
     cdef int i
     for i in range(ctx.ninputs):
         a = args[i]
         if isinstance(a, (list, tuple, dict)) and _holds(a, DEPTH, needs_grad):
-            raise TypeError(f"{ctx.plan.function.__name__}.apply(): the {type(a).__name__} at position {i + 1} holds a tensor "
-                            "that requires grad, and its gradient would be lost: tensors are seen as arguments of their own only. "
-                            "Pass them as apply(*tensors), or a detach() of each where no gradient is wanted.")
+            _warn(f"{ctx.plan.function.__name__}.apply(): the {type(a).__name__} at position {i + 1} holds a tensor that requires "
+                  "grad, and its gradient is lost: tensors are seen as arguments of their own only. Pass them as "
+                  "apply(*tensors), or a detach() of each where no gradient is wanted.")
     return 0
 
 
@@ -193,8 +194,8 @@ cdef object _wrapped(FunctionNode ctx, tuple args, object o, int i, int n, bint 
     if not isinstance(o, Tensor):
         ctx.metas[i].rank = -1
         if record and isinstance(o, (list, tuple, dict)) and _holds(o, DEPTH, _is_inexact):
-            raise TypeError(f"{ctx.name()}: forward returned tensors inside a {type(o).__name__}, where their gradients would be "
-                            "lost. Return them as one flat tuple.")
+            _warn(f"{ctx.name()}: forward returned tensors inside a {type(o).__name__}, where their gradients are lost. Return "
+                  "them as one flat tuple, or a detach() of each where no gradient is wanted.")
         return o
     t = <Tensor>o
     plain = _among(o, ctx.non_differentiable)
