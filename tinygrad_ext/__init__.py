@@ -15,6 +15,7 @@ from tinygrad_ext.core.data.dtype import (
     Size,
     can_cast,
     channels_last,
+    channels_last_3d,
     contiguous_format,
     device,
     dtype,

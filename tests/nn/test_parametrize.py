@@ -250,3 +250,21 @@ def test_older_names_work_and_say_so():
         nn.utils.clip_grad_norm([weight], 1.0)
     assert weight.sum().item() == 12 and weight.grad.norm().item() == pytest.approx(1)
     nn.utils.convert_conv2d_weight_memory_format(nn.Conv2d(2, 2, 3), tg.channels_last)
+
+
+def test_pruning_counts_and_checks_amounts_under_the_names_that_libraries_import():
+    prune = nn.utils.prune
+    assert prune._compute_nparams_toprune(0.25, 10) == 2 and prune._compute_nparams_toprune(3, 10) == 3
+    prune._validate_pruning_amount(10, 10)
+    with pytest.raises(ValueError, match="amount=11 should be smaller than the number of parameters to prune=10"):
+        prune._validate_pruning_amount(11, 10)
+    with pytest.raises(ValueError, match="amount=1.5 should either be a float"):
+        prune._validate_pruning_amount_init(1.5)
+
+
+def test_handles_show_the_tables_of_their_hooks():
+    layer = nn.Linear(2, 2)
+    handle = layer.register_forward_hook(print, with_kwargs=True)
+    assert handle.hooks_dict_ref() is layer._forward_hooks and handle.id in layer._forward_hooks
+    assert any(table() is layer._forward_hooks_with_kwargs for table in handle.extra_dict_ref)
+    handle.remove()

@@ -223,6 +223,15 @@ def test_dropout_scales_what_it_keeps_and_follows_the_seed():
     assert F.dropout(t, 0.2, inplace=True) is t and (t == first).all().item()
 
 
+def test_dropout_of_channels_takes_other_ranks_with_a_warning():
+    for name, shape in (("dropout2d", (8, 16, 3, 3, 2)), ("dropout2d", (8, 16)), ("dropout3d", (8, 16, 2, 1, 2, 3))):
+        with pytest.warns(UserWarning, match=rf"{name}: Expected .* received a {len(shape)}D input.*\(N, C, \*\)"):
+            made = getattr(F, name)(tg.ones(shape)).reshape(8, 16, -1)
+        assert set(made.amax(-1).unique().tolist()) == {0.0, 2.0} and (made == made[..., :1]).all()
+    with pytest.raises(RuntimeError, match="dropout1d: Expected 2D or 3D input, but received a 4D input"):
+        F.dropout1d(tg.ones(2, 3, 4, 5))
+
+
 def test_dropout_of_channels_drops_whole_ones():
     tg.manual_seed(0)
     sums = F.dropout2d(tg.ones(8, 16, 3, 3), 0.5).sum((2, 3))

@@ -166,3 +166,11 @@ def test_the_advice_for_complex_numbers_keeps_the_imaginary_part():
     with pytest.raises(NotImplementedError, match=r"'ComplexFloat': compute with .real and .imag") as told:
         tg.floor(tg.tensor([1j]))
     assert ".float()" not in str(told.value)
+
+
+def test_split_takes_the_names_of_its_function_too():
+    x = tg.arange(4)
+    assert [t.tolist() for t in tg.split(tensor=x, split_size_or_sections=3, dim=0)] == [[0, 1, 2], [3]]
+    assert [t.tolist() for t in tg.split(x, split_size_or_sections=[1, 3])] == [[0], [1, 2, 3]]
+    with pytest.raises(TypeError, match="split"):
+        tg.split(x, 2, split_size_or_sections=2)

@@ -149,6 +149,28 @@ def test_contiguity_by_memory_format():
     assert t.is_contiguous(memory_format=tg.channels_last) and not t.is_contiguous()
 
 
+def test_volumes_lie_with_their_channels_side_by_side():
+    lain, last = (360, 1, 90, 18, 3), tg.channels_last_3d
+    t = tg.arange(720.0).reshape(2, 3, 4, 5, 6)
+    moved = t.contiguous(memory_format=last)
+    assert moved.stride() == t.clone(memory_format=last).stride() == t.to(memory_format=last).stride() == lain
+    assert tg.empty(2, 3, 4, 5, 6, memory_format=last).stride() == tg.empty_like(t, memory_format=last).stride() == lain
+    assert (moved == t).all() and moved.is_contiguous(memory_format=last) and not moved.is_contiguous()
+    assert moved.contiguous(memory_format=last) is moved and not t.is_contiguous(memory_format=last)
+    assert not moved.is_contiguous(memory_format=tg.channels_last)
+    for wrong in (lambda x: x.contiguous(memory_format=last), lambda x: x.clone(memory_format=last)):
+        with pytest.raises(RuntimeError, match="required rank 5 tensor to use channels_last_3d format"):
+            wrong(tg.zeros(2, 3, 4, 5))
+
+
+def test_questions_of_sparse_tensors_are_answered_by_plain_ones():
+    t = tg.zeros(2, 3)
+    assert t.sparse_dim() == 0 and t.dense_dim() == 2 and t.to_sparse().coalesce().is_coalesced()
+    for name in ("coalesce", "is_coalesced"):
+        with pytest.raises(RuntimeError, match=f"{name} expected sparse coordinate tensor layout but got Strided"):
+            getattr(t, name)()
+
+
 def test_memory_is_counted():
     tg.empty_cache()
     before = tg.memory_stats()

@@ -16,12 +16,14 @@ from tinygrad_ext.core.data.types cimport (
 )
 from tinygrad_ext.extension.public cimport *
 
-from tinygrad_ext.core.data.dtype import channels_last, contiguous_format, device, memory_format, preserve_format, strided
+from tinygrad_ext.core.data.dtype import (
+    channels_last, channels_last_3d, contiguous_format, device, memory_format, preserve_format, strided,
+)
 
 cdef extern from "Python.h":
     const char *PyUnicode_AsUTF8AndSize(object o, Py_ssize_t *size) except NULL
 
-cdef dict _formats = {o.name: o for o in (channels_last, contiguous_format, preserve_format)}
+cdef dict _formats = {o.name: o for o in (channels_last, channels_last_3d, contiguous_format, preserve_format)}
 
 
 cdef enum:

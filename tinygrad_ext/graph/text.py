@@ -26,7 +26,10 @@ DEPTH = 30  # of lists in lists, and of blocks in blocks
 DIGITS = 4300  # of a number, as Python's own limit
 _NAMED = {
     **dtypes.by_name,
-    **{name: getattr(dtypes, name) for name in ("strided", "contiguous_format", "preserve_format", "channels_last")},
+    **{
+        name: getattr(dtypes, name)
+        for name in ("strided", "contiguous_format", "preserve_format", "channels_last", "channels_last_3d")
+    },
 }
 _NAME_OF = {id(value): name for name, value in reversed(_NAMED.items())}
 _WORDS = {"None": None, "True": True, "False": False, "inf": math.inf, "nan": math.nan, "...": Ellipsis}

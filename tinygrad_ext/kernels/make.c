@@ -33,22 +33,23 @@ int tgx_made(tgx_call *c, int arg, int dtype) {
     return 0;
 }
 
-/* Channels of an image batch N C H W side by side. */
-static int channels_last(tgx_call *c, const tgx_tensor *t, int dtype) {
+/* Channels of a batch of images N C H W or volumes N C D H W side by side. */
+static int channels_last(tgx_call *c, const tgx_tensor *t, int dtype, int rank) {
     const int64_t *n = t->sizes;
-    if (t->rank != 4)
-        return tgx_fail(c, TGX_RUNTIME_ERROR, "required rank 4 tensor to use channels_last format, got %d dimensions", (int)t->rank);
+    if (t->rank != rank)
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "required rank %d tensor to use channels_last%s format, got %d dimensions", rank,
+                        rank == 5 ? "_3d" : "", (int)t->rank);
     int64_t *strides = tgx_like(c, 0, t, dtype)->strides = c->outputs[0].dims;
     strides[1] = 1;
-    strides[3] = n[1] > 1 ? n[1] : 1;
-    strides[2] = strides[3] * (n[3] > 1 ? n[3] : 1);
+    strides[rank - 1] = n[1] > 1 ? n[1] : 1;
+    for (int i = rank - 2; i > 1; i--) strides[i] = strides[i + 1] * (n[i + 1] > 1 ? n[i + 1] : 1);
     strides[0] = strides[2] * (n[2] > 1 ? n[2] : 1);
     return 0;
 }
 
 int tgx_made_like(tgx_call *c, const tgx_tensor *t, int dtype, int format) {
     int wanted = tgx_given(c, format) ? (int)tgx_int(c, format) : TGX_PRESERVE_FORMAT;
-    if (wanted == TGX_CHANNELS_LAST) return channels_last(c, t, dtype);
+    if (wanted >= TGX_CHANNELS_LAST) return channels_last(c, t, dtype, wanted + 2); /* the 3d one is the next number */
     if (wanted == TGX_CONTIGUOUS_FORMAT) tgx_like(c, 0, t, dtype);
     else tgx_like_order(c, 0, t, dtype);
     return 0;

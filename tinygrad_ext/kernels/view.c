@@ -183,21 +183,21 @@ TGX_KERNEL(unflatten, unflatten_shape, copied_run, TGX_WINDOW)
 
 /* (self, memory_format): self where it lies so already */
 static int contiguous_shape(tgx_call *c) {
-    static const int order[4] = {1, 3, 2, 0};
     const tgx_tensor *t = tgx_in(c, 0);
     int64_t step = 1;
-    int same = 1;
-    if (!tgx_given(c, 1) || tgx_int(c, 1) != TGX_CHANNELS_LAST) {
+    int same = 1, rank = tgx_given(c, 1) ? (int)tgx_int(c, 1) + 2 : 0; /* 4 for channels_last, 5 for channels_last_3d */
+    if (rank < TGX_CHANNELS_LAST + 2) {
         if (t->flags & TGX_CONTIGUOUS) tgx_same(c, 0, 0);
         else tgx_like(c, 0, t, t->dtype);
         return 0;
     }
-    if (t->rank != 4)
-        return tgx_fail(c, TGX_RUNTIME_ERROR, "required rank 4 tensor to use channels_last format: this one has %d dimensions", t->rank);
+    if (t->rank != rank)
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "required rank %d tensor to use channels_last%s format: this one has %d dimensions",
+                        rank, rank == 5 ? "_3d" : "", t->rank);
     tgx_output *o = tgx_like(c, 0, t, t->dtype);
     o->strides = o->dims;
-    for (int k = 0; k < 4; k++) {
-        int i = order[k];
+    for (int k = 0; k < rank; k++) { /* the channels, then the places from the last to the first, then the examples */
+        int i = k == 0 ? 1 : k < rank - 1 ? rank - k : 0;
         o->strides[i] = step;
         same &= t->sizes[i] == 1 || t->strides[i] == step;
         if (tgx_times(step, t->sizes[i], &step)) step = INT64_MAX; /* which no memory can hold: the caller says so */

@@ -16,7 +16,7 @@ from tinygrad_ext.core.data.types cimport (
 )
 
 from tinygrad_ext.core.data.dtype import (
-    channels_last as _channels_last, contiguous_format as _contiguous_format,
+    channels_last as _channels_last, channels_last_3d as _channels_last_3d, contiguous_format as _contiguous_format,
 )
 from tinygrad_ext.core.call.op_tables import ops
 
@@ -25,14 +25,17 @@ cdef Op _to_copy_op = None
 
 # ---- memory formats ------------------------------------------------------------------------------------------------
 
-cdef Tensor _channels_last_empty(const int64_t *shape, int ndim, int dtype, int device):
-    """Fresh memory of an image batch N C H W whose channels lie side by side."""
-    cdef int64_t strides[4]
-    if ndim != 4:
-        raise RuntimeError(f"required rank 4 tensor to use channels_last format, got {ndim} dimensions")
+cdef Tensor _channels_last_empty(const int64_t *shape, int ndim, int dtype, int device, int rank):
+    """Fresh memory of a batch of images N C H W or volumes N C D H W whose channels lie side by side."""
+    cdef int64_t strides[5]
+    cdef int i
+    if ndim != rank:
+        raise RuntimeError(f"required rank {rank} tensor to use channels_last{'_3d' if rank == 5 else ''} format, got "
+                           f"{ndim} dimensions")
     strides[1] = 1
-    strides[3] = shape[1] if shape[1] > 1 else 1
-    strides[2] = strides[3] * (shape[3] if shape[3] > 1 else 1)
+    strides[rank - 1] = shape[1] if shape[1] > 1 else 1
+    for i in range(rank - 2, 1, -1):
+        strides[i] = strides[i + 1] * (shape[i + 1] if shape[i + 1] > 1 else 1)
     strides[0] = strides[2] * (shape[2] if shape[2] > 1 else 1)
     return empty_strided(shape, strides, ndim, dtype, device)
 
@@ -42,8 +45,8 @@ cdef Tensor _like_format(Tensor t, int dtype, int device, PyObject *format):
     cdef object f = <object>format
     if device < 0:
         device = t.device_id
-    if f is _channels_last:
-        return _channels_last_empty(t.sizes, t.rank, dtype, device)
+    if f is _channels_last or f is _channels_last_3d:
+        return _channels_last_empty(t.sizes, t.rank, dtype, device, 5 if f is _channels_last_3d else 4)
     if f is _contiguous_format:
         return empty(t.sizes, t.rank, dtype, device)
     if device == t.device_id:
@@ -78,7 +81,7 @@ cdef bint _has_format(Tensor t, PyObject *format):
     f = <object>format
     if f is _contiguous_format:
         return t.is_contiguous()
-    if f is _channels_last:
+    if f is _channels_last or f is _channels_last_3d:
         return t.is_contiguous(memory_format=f)
     return True
 

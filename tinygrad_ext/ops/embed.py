@@ -236,10 +236,13 @@ def _channel_dropout(name, ranks, input, p, training, inplace):
         )
         return _drop(input, p, training, inplace, True)
     if input.dim() not in ranks:
-        raise RuntimeError(
-            f"{name}: Expected {ranks[0]}D or {ranks[1]}D input, but received a {input.dim()}D input. "
-            "It drops whole channels; dropout drops single elements."
-        )
+        expected = f"{name}: Expected {ranks[0]}D or {ranks[1]}D input, but received a {input.dim()}D input."
+        if name == "dropout1d" or input.dim() < 2:
+            raise RuntimeError(f"{expected} It drops whole channels; dropout drops single elements.")
+        import warnings
+
+        warnings.warn(f"{expected} It is taken as (N, C, *), whose channels are dropped.", UserWarning, stacklevel=2)
+        return _drop(input, p, training, inplace, True)
     if input.dim() == ranks[0]:
         found = _drop(input.unsqueeze(0), p, training, inplace, True).squeeze(0)
         return input if inplace else found

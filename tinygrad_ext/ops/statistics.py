@@ -180,7 +180,7 @@ def _quantile(self, q, dim, keepdim, interpolation, name="quantile", skip=False)
             raise RuntimeError(f"{name}() q tensor must be same dtype as the input tensor: {q.dtype} and {self.dtype}")
     else:
         if not 0 <= q <= 1:
-            raise RuntimeError(f"{name}() q must be in the range [0, 1] but got {q}")
+            raise RuntimeError(f"{name}() q must be in the range [0, 1] but got {q:g}")
         q = tg.tensor(q, dtype=self.dtype, device=self.device)
     rank = self.dim()
     x = self.reshape(-1) if dim is None else self

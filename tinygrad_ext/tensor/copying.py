@@ -176,12 +176,28 @@ def _init_parameter(self, data, requires_grad):
 
 
 class UntypedStorage:
-    """The block of memory behind a tensor, as bytes."""
+    """The block of memory behind a tensor, as bytes.
+
+    Args:
+        storage: that of a tensor, the number of bytes of a new one that is not set, or the bytes as a sequence of ints.
+    """
 
     __slots__ = ("_storage",)
 
-    def __init__(self, storage):
+    def __init__(self, storage=0, *, device="cpu"):
+        if str(device) != "cpu":
+            raise NotImplementedError(f"UntypedStorage: new memory is made on the cpu, not on {device}")
+        if isinstance(storage, int):
+            if storage < 0:
+                raise RuntimeError(f"UntypedStorage: the number of bytes must not be negative, but is {storage}")
+            storage = _storage.empty_storage(storage)
+        elif storage is not None and not isinstance(storage, _storage.Storage):
+            storage = _storage.storage_of_bytes(bytes([value & 255 for value in storage]))
         self._storage = storage
+
+    def new(self):
+        """One of no bytes."""
+        return UntypedStorage()
 
     def data_ptr(self):
         """Address of the first byte."""

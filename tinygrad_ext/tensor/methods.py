@@ -25,6 +25,18 @@ def _is_nonzero(self):
     return bool(self)
 
 
+def _of_sparse(name):
+    """A method of sparse_coo tensors alone; those of that layout have their own."""
+
+    def refuse(self):
+        raise RuntimeError(
+            f"{name} expected sparse coordinate tensor layout but got Strided: to_sparse() makes one of this tensor"
+        )
+
+    refuse.__name__ = refuse.__qualname__ = name
+    return refuse
+
+
 def _reversed_dims(self):
     """All dimensions in the opposite order: the transpose of a matrix."""
     if self.dim() == 2:
@@ -156,6 +168,9 @@ _METHODS = {
     "is_cpu": property(lambda self: self.device.type == "cpu"),
     "is_sparse": property(lambda self: False),
     "is_quantized": property(lambda self: False),
+    "sparse_dim": lambda self: 0,
+    "dense_dim": Tensor.dim,
+    **{name: _of_sparse(name) for name in ("coalesce", "is_coalesced")},
     **dict.fromkeys(_OTHER_KINDS, property(lambda self: False)),
     "is_meta": property(lambda self: self.device.type == "meta"),
 }

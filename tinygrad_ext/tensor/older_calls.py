@@ -1,7 +1,7 @@
 """Calls that no schema fits and that are understood all the same; other calls pay nothing for them.
 
 These are the deprecated orders of arguments that a record lists in its field `older`, `add(x, 2, y)` for
-`add(x, y, alpha=2)`, and NumPy's calls of methods (numpy_calls.py).
+`add(x, y, alpha=2)`, other names of arguments, and NumPy's calls of methods (numpy_calls.py).
 """
 
 import warnings
@@ -9,6 +9,9 @@ import warnings
 from tinygrad_ext.core.call.callables import OpFunction, OpMethod
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.tensor import numpy_calls
+
+# Names of arguments that PyTorch's function has and neither its method nor its schema.
+_OTHER_NAMES = {"split": {"tensor": "input", "split_size_or_sections": "split_size"}}
 
 _warned = set()  # the first deprecated call of a process is told, as PyTorch does
 
@@ -19,6 +22,10 @@ def understand(f, args, kwargs):
         return None
     if type(f) is OpMethod and "out" in kwargs:
         return numpy_calls.answer(f, args, kwargs)
+    renamed = _OTHER_NAMES.get(f.__name__, {})
+    if type(f) is OpFunction and kwargs.keys() & renamed.keys():
+        keywords = {renamed.get(name, name): value for name, value in kwargs.items()}
+        return (lambda: f(*args, **keywords)) if len(keywords) == len(kwargs) else None
     for op in f.candidates:
         for order in (op.record.older or "").split("|"):
             found = _named(op, order.split(), args, kwargs, isinstance(f, OpMethod))

@@ -34,6 +34,16 @@ class RemovableHandle:
         self.id = next(RemovableHandle._ids)
         self._tables = tuple(weakref.ref(table) for table in (hooks_dict, *extras))
 
+    @property
+    def hooks_dict_ref(self):
+        """The weak reference to the table of the hook."""
+        return self._tables[0]
+
+    @property
+    def extra_dict_ref(self):
+        """Those to the further tables, as a tuple."""
+        return self._tables[1:]
+
     def remove(self):
         """Take the hook out; a second call does nothing."""
         for reference in self._tables:

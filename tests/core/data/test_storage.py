@@ -113,3 +113,25 @@ def test_bytes_are_filled_with_ints():
     for value in (1.7, "a"):
         with pytest.raises(RuntimeError, match="fill_ expects int, but got"):
             block.fill_(value)
+
+
+def test_storages_are_made_of_nothing_but_sizes_and_numbers():
+    assert tg.UntypedStorage([1, 258]).tolist() == [1, 2] and tg.UntypedStorage(3).fill_(7).tolist() == [7] * 3
+    assert tg.UntypedStorage().nbytes() == 0 == tg.UntypedStorage([5]).new().nbytes()
+    with pytest.raises(RuntimeError, match="must not be negative, but is -1"):
+        tg.UntypedStorage(-1)
+    with pytest.raises(NotImplementedError, match="new memory is made on the cpu, not on meta"):
+        tg.UntypedStorage(2, device="meta")
+
+
+def test_typed_storages_are_made_filled_copied_and_converted():
+    made = tg.TypedStorage([1, 2, 3], dtype=tg.float64)
+    assert made.tolist() == [1.0, 2.0, 3.0] and made.dtype == tg.float64 and made.type() == "torch.DoubleTensor"
+    other = tg.TypedStorage(3, dtype=tg.float64).fill_(4)
+    assert other.clone().copy_(made).tolist() == made.tolist() and other.tolist() == [4.0] * 3
+    assert made.type(tg.int32).tolist() == [1, 2, 3]
+    shown = tg.TypedStorage(wrap_storage=made.untyped(), dtype=tg.float64)
+    shown[1] = 9
+    assert made.tolist() == [1.0, 9.0, 3.0] and len(tg.TypedStorage()) == 0
+    with pytest.raises(NotImplementedError, match="new memory is made on the cpu"):
+        tg.TypedStorage(2, device="meta")

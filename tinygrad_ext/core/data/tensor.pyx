@@ -161,13 +161,14 @@ cdef class Tensor:
 
     def is_contiguous(self, memory_format=None):
         """Whether the elements lie in memory without gaps, in row-major order or in that of memory_format."""
-        cdef int64_t[4] order = [1, 3, 2, 0]
         cdef int64_t expected = 1
-        if memory_format is None or memory_format.name != "channels_last":
+        cdef int i, k
+        if memory_format is None or not memory_format.name.startswith("channels_last"):
             return (self.bits & CONTIGUOUS) != 0
-        if self.rank != 4:
+        if self.rank != (5 if memory_format.name == "channels_last_3d" else 4):
             return False
-        for i in order:
+        for k in range(self.rank):      # channels first, then from the last dimension up to the examples
+            i = 1 if k == 0 else self.rank - k if k < self.rank - 1 else 0
             if self.sizes[i] != 1 and self.strides[i] != expected:
                 return self.count == 0
             expected *= self.sizes[i]

@@ -170,20 +170,26 @@ class PruningContainer(BasePruningMethod):
         return mask
 
 
-def _check_amount(amount):
+def _validate_pruning_amount_init(amount):
     if not isinstance(amount, numbers.Real):
         raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
     if amount < 0 or (not isinstance(amount, numbers.Integral) and float(amount) > 1.0):
         raise ValueError(f"amount={amount} should either be a float in the range [0, 1] or a non-negative integer")
 
 
+def _validate_pruning_amount(amount, tensor_size):
+    if isinstance(amount, numbers.Integral) and amount > tensor_size:
+        raise ValueError(f"amount={amount} should be smaller than the number of parameters to prune={tensor_size}")
+
+
+def _compute_nparams_toprune(amount, tensor_size):
+    return amount if isinstance(amount, numbers.Integral) else round(amount * tensor_size)
+
+
 def _how_many(amount, size):
-    _check_amount(amount)
-    if not isinstance(amount, numbers.Integral):
-        return round(amount * size)
-    if amount > size:
-        raise ValueError(f"amount={amount} should be smaller than the number of parameters to prune={size}")
-    return amount
+    _validate_pruning_amount_init(amount)
+    _validate_pruning_amount(amount, size)
+    return _compute_nparams_toprune(amount, size)
 
 
 @boundary
@@ -206,7 +212,7 @@ class _Unstructured(BasePruningMethod):
     PRUNING_TYPE = "unstructured"
 
     def __init__(self, amount):
-        _check_amount(amount)
+        _validate_pruning_amount_init(amount)
         self.amount = amount
 
     def compute_mask(self, t, default_mask):
@@ -238,7 +244,7 @@ class _Structured(BasePruningMethod):
     PRUNING_TYPE = "structured"
 
     def __init__(self, amount, dim=-1):
-        _check_amount(amount)
+        _validate_pruning_amount_init(amount)
         self.amount, self.dim = amount, dim
 
     def compute_mask(self, t, default_mask):
