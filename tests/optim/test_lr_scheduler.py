@@ -244,3 +244,22 @@ def test_what_a_plateau_does_to_the_rates_can_be_replaced():
     for metric in (1.0, 2.0, 3.0):
         scheduler.step(metric)
     assert seen == [2, 3] and scheduler.optimizer.param_groups[0]["lr"] == before
+
+
+@pytest.mark.parametrize("kind", ["CyclicLR", "OneCycleLR", "SWALR"])
+def test_tensors_that_a_schedule_was_given_may_be_written_to_afterwards(kind):
+    low, high, lr = tg.tensor(0.8), tg.tensor(0.9), tg.tensor(0.2)
+    optimizer = optim.SGD([tg.nn.Parameter(tg.ones(1))], lr=tg.tensor(0.1), momentum=0.5)
+    ends = {"base_momentum": low, "max_momentum": high, "max_lr": lr}
+    if kind == "CyclicLR":
+        optim.lr_scheduler.CyclicLR(optimizer, base_lr=lr, **ends)
+    elif kind == "OneCycleLR":
+        optim.lr_scheduler.OneCycleLR(optimizer, total_steps=5, **ends)
+    else:
+        ends = {"swa_lr": lr}
+        optim.swa_utils.SWALR(optimizer, **ends)
+    (group,) = optimizer.param_groups
+    before = {name: float(group[name]) for name in ("initial_lr", *ends) if name in group}
+    for t in (low, high, lr):
+        t.mul_(0.5)
+    assert len(before) > 1 and {name: float(group[name]) for name in before} == before

@@ -2,6 +2,7 @@
 
 import math
 
+import tinygrad_ext as tg
 from tinygrad_ext.core.call.boundary import boundary
 
 from .schedule import LRScheduler, set_lr
@@ -27,17 +28,18 @@ def check_strategy(name):
 
 
 def per_group(name, values, optimizer):
-    """One value for each group; a list must have as many.
+    """One value for each group; a list must have as many. Tensors are copied: the caller may write to them, and so may
+    the optimizer whose lr one is.
 
     Raises:
         ValueError: it has not.
     """
     groups = len(optimizer.param_groups)
     if not isinstance(values, (list, tuple)):
-        return [values] * groups
+        values = [values] * groups
     if len(values) != groups:
         raise ValueError(f"{name} must have the same length as optimizer.param_groups, {groups}; it has {len(values)}")
-    return list(values)
+    return [value.clone() if isinstance(value, tg.Tensor) else value for value in values]
 
 
 def _uses_beta(optimizer):

@@ -333,8 +333,7 @@ class memory_format(_Named):
 
 contiguous_format = memory_format("contiguous_format", 0)
 preserve_format = memory_format("preserve_format", 1)
-channels_last = memory_format("channels_last", 2)
-channels_last_3d = memory_format("channels_last_3d", 3)
+channels_last, channels_last_3d = memory_format("channels_last", 2), memory_format("channels_last_3d", 3)
 
 
 # ---- sizes ---------------------------------------------------------------------------------------------------------

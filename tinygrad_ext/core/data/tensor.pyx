@@ -161,8 +161,7 @@ cdef class Tensor:
 
     def is_contiguous(self, memory_format=None):
         """Whether the elements lie in memory without gaps, in row-major order or in that of memory_format."""
-        cdef int64_t expected = 1
-        cdef int i, k
+        cdef int64_t i, k, expected = 1
         if memory_format is None or not memory_format.name.startswith("channels_last"):
             return (self.bits & CONTIGUOUS) != 0
         if self.rank != (5 if memory_format.name == "channels_last_3d" else 4):

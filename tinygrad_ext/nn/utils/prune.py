@@ -173,23 +173,19 @@ class PruningContainer(BasePruningMethod):
 def _validate_pruning_amount_init(amount):
     if not isinstance(amount, numbers.Real):
         raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
-    if amount < 0 or (not isinstance(amount, numbers.Integral) and float(amount) > 1.0):
+    if not 0 <= amount <= (amount if isinstance(amount, numbers.Integral) else 1):
         raise ValueError(f"amount={amount} should either be a float in the range [0, 1] or a non-negative integer")
 
 
 def _validate_pruning_amount(amount, tensor_size):
+    _validate_pruning_amount_init(amount)
     if isinstance(amount, numbers.Integral) and amount > tensor_size:
-        raise ValueError(f"amount={amount} should be smaller than the number of parameters to prune={tensor_size}")
+        raise ValueError(f"{amount=} should be smaller than the number of parameters to prune={tensor_size}")
 
 
 def _compute_nparams_toprune(amount, tensor_size):
+    _validate_pruning_amount(amount, tensor_size)
     return amount if isinstance(amount, numbers.Integral) else round(amount * tensor_size)
-
-
-def _how_many(amount, size):
-    _validate_pruning_amount_init(amount)
-    _validate_pruning_amount(amount, size)
-    return _compute_nparams_toprune(amount, size)
 
 
 @boundary
@@ -217,7 +213,7 @@ class _Unstructured(BasePruningMethod):
 
     def compute_mask(self, t, default_mask):
         """The mask, with as many more zeros."""
-        count = _how_many(self.amount, t.nelement())
+        count = _compute_nparams_toprune(self.amount, t.nelement())
         mask = default_mask.clone(memory_format=tg.contiguous_format)
         if count:
             mask.view(-1)[self._places(t, count)] = 0
@@ -257,7 +253,7 @@ class _Structured(BasePruningMethod):
         if not -t.dim() <= self.dim < t.dim():
             raise IndexError(f"Invalid index {self.dim} for tensor of size {tuple(t.shape)}")
         size = t.shape[self.dim]
-        count = _how_many(self.amount, size)
+        count = _compute_nparams_toprune(self.amount, size)
         if count == 0:
             return default_mask
         mask = tg.zeros_like(t)
@@ -397,9 +393,8 @@ def remove(module, name):
 @boundary
 def is_pruned(module):
     """Whether any parameter in the module or below it is pruned."""
-    return any(
-        isinstance(hook, BasePruningMethod) for part in module.modules() for hook in part._forward_pre_hooks.values()
-    )
+    hooks = (hook for part in module.modules() for hook in part._forward_pre_hooks.values())
+    return any(isinstance(hook, BasePruningMethod) for hook in hooks)
 
 
 __getattr__ = refuse_unknown(__name__)
