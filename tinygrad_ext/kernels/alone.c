@@ -205,6 +205,7 @@ int tgx_call_alone(const tgx_kernel *kernel, tgx_call *c, tgx_owned *results, in
 int tgx_loop_alone(tgx_loop loop, const tgx_tensor *out, tgx_tensor *const *operands, int n, const tgx_scalar *aux) {
     tgx_iter it;
     tgx_iter_begin(&it, out->sizes, out->rank);
+    it.pure = 1;
     tgx_iter_add(&it, out->data, out->sizes, out->strides, out->rank, tgx_itemsize[out->dtype]);
     for (int i = 0; i < n; i++) {
         const tgx_tensor *t = operands[i];

@@ -7,12 +7,12 @@
  * lie side by side, COLUMNS at a time. Rejected: squares of 16 x 16 walked where they lie, a call of the loop for each 16 elements
  * and a load for each of them, which takes 2 to 5 times as long. What has to stay in its place is walked so still: 16 floats are a
  * line of the cache, and few lines collide when a stride is a power of two. */
-enum { TILE = 16, ROWS = 64, COLUMNS = 128, FEW = 64, FAR = 1 << 16, ROOM = 1 << 16 };
+enum { TILE = 16, ROWS = 64, COLUMNS = 128, FEW = 64, FAR = 1 << 16, ROOM = 1 << 16, SHORT_ROW = 32, STRETCH = 1024 };
 
 void tgx_iter_begin(tgx_iter *it, const int64_t *shape, int ndim) {
     it->nop = 0;
     it->ndim = ndim;
-    it->tiled = 0;
+    it->tiled = it->pure = 0;
     it->stays = 1;
     it->turned = it->spread = 0;
     it->plane = NULL;
@@ -101,6 +101,21 @@ static void plan_lines(tgx_iter *it) {
     for (int k = 0; k < it->nop; k++) it->strides[k][1] = 0;
 }
 
+/* Short rows that lie behind each other, beside an operand that has one element for each row, or one row for all: that one is
+ * written out for a stretch of rows, so that a loop has some hundred elements a call instead of 8 or 20. */
+static void plan_short_rows(tgx_iter *it) {
+    unsigned written = 0;
+    if (it->tiled || it->stays != 1 || it->shape[0] >= SHORT_ROW || it->numel < 4 * SHORT_ROW) return;
+    for (int k = 0; k < it->nop; k++) {
+        const ptrdiff_t step = it->strides[k][0];
+        if (step == it->size[k] && it->strides[k][1] == it->shape[0] * step) continue;
+        if (!k || (step && step != it->size[k])) return;
+        written |= 1u << k;
+    }
+    it->spread = written;
+    it->tiled = written != 0;
+}
+
 void tgx_iter_plan(tgx_iter *it) {
     /* sizes of one say nothing: drop them */
     int n = 0;
@@ -137,9 +152,40 @@ void tgx_iter_plan(tgx_iter *it) {
     if (it->ndim > 1 && it->shape[0] < 8 && it->shape[1] > 4 * it->shape[0]) swap_dims(it, 0, 1);
     if (it->ndim > 1) plan_tiles(it);
     plan_lines(it);
+    if (it->ndim > 1) plan_short_rows(it);
 }
 
 /* ---- running ---- */
+
+enum { REPEATED = 16, AT_ONCE = 512 }; /* shorter rows take no longer element by element */
+
+/* Whether each row is one element again and again: relu of a column that was expanded. */
+static int repeats(const tgx_iter *it) {
+    if (!it->pure || it->plane || it->shape[0] < REPEATED || it->strides[0][0] != it->size[0]) return 0;
+    for (int k = 1; k < it->nop; k++)
+        if (it->strides[k][0]) return 0;
+    return 1;
+}
+
+/* The column of what the rows hold, in one call, and then the rows. */
+static int run_repeated(const tgx_iter *it, char *const *data, tgx_loop loop, const tgx_scalar *aux, const ptrdiff_t *outer,
+                        int64_t rows) {
+    char room[AT_ONCE * sizeof(tgx_c128)] __attribute__((aligned(64))), *at[TGX_MAX_OPERANDS];
+    ptrdiff_t down[TGX_MAX_OPERANDS];
+    memcpy(down, outer, sizeof down);
+    down[0] = it->size[0];
+    for (int64_t j = 0; j < rows; j += AT_ONCE) {
+        const int64_t n = rows - j < AT_ONCE ? rows - j : AT_ONCE;
+        for (int k = 0; k < TGX_MAX_OPERANDS; k++) at[k] = data[k] + j * outer[k];
+        char *both[] = {at[0], room};
+        const ptrdiff_t inner[] = {it->size[0], 0}, next[] = {outer[0], it->size[0]};
+        at[0] = room;
+        int code = loop(at, down, n, aux);
+        if (code) return code;
+        tgx_copy_plane(it->size[0])(both, inner, next, it->shape[0], n);
+    }
+    return 0;
+}
 
 static int run_rows(char *const *data, tgx_loop loop, const tgx_scalar *aux, const ptrdiff_t *inner,
                     const ptrdiff_t *outer, int64_t n, int64_t rows) {
@@ -180,6 +226,7 @@ static int run_tiles(const tgx_iter *it, char *const *data, tgx_loop loop, const
     char room[ROOM] __attribute__((aligned(64))), *at[TGX_MAX_OPERANDS];
     int64_t rows = ROWS, columns = COLUMNS, bytes = 0;
     if (it->turned & it->stays) rows = columns = TILE;
+    else if (!it->turned && it->shape[0] < SHORT_ROW) columns = it->shape[0], rows = STRETCH / columns;
     else if (!it->turned) rows /= 8, columns *= 8;
     for (int k = 1; k < it->nop; k++)
         if ((it->turned | it->spread) >> k & 1) bytes += it->size[k];
@@ -203,11 +250,13 @@ int tgx_iter_run(const tgx_iter *it, tgx_loop loop, const tgx_scalar *aux) {
         inner[k] = it->strides[k][0];
         outer[k] = it->ndim > 1 ? it->strides[k][1] : 0;
     }
-    if (it->ndim == 1) return loop(data, inner, it->shape[0], aux);
+    const int repeated = repeats(it);
+    if (it->ndim == 1 && !repeated) return loop(data, inner, it->shape[0], aux);
     for (int d = 2; d < it->ndim; d++) index[d] = 0;
     for (;;) {
         int code = 0;
-        if (it->plane) it->plane(data, inner, outer, it->shape[0], it->shape[1]);
+        if (repeated) code = run_repeated(it, data, loop, aux, outer, it->ndim > 1 ? it->shape[1] : 1);
+        else if (it->plane) it->plane(data, inner, outer, it->shape[0], it->shape[1]);
         else if (it->tiled) code = run_tiles(it, data, loop, aux);
         else code = run_rows(data, loop, aux, inner, outer, it->shape[0], it->shape[1]);
         if (code) return code;
@@ -218,7 +267,7 @@ int tgx_iter_run(const tgx_iter *it, tgx_loop loop, const tgx_scalar *aux) {
             for (int k = 0; k < it->nop; k++) data[k] -= it->strides[k][d] * it->shape[d];
             index[d] = 0;
         }
-        if (d == it->ndim) return 0;
+        if (d >= it->ndim) return 0;
     }
 }
 

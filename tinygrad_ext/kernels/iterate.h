@@ -3,13 +3,15 @@
  * Fill shape and add operands, then call tgx_iter_plan once and tgx_iter_run. The plan sorts dimensions so that
  * the output is written in memory order, merges those that lie behind each other for all operands, and marks
  * inputs that lie the other way, which are turned tile by tile. A loop sees one row: n elements, one stride per operand.
- * The order of the walk never changes a pointwise result. */
+ * The order of the walk never changes a pointwise result. Where a pure loop reads
+ * one element for a whole row, it is asked once and the row is filled. */
 #ifndef TGX_ITERATE_H
 #define TGX_ITERATE_H
 #include "casts.h"
 
 typedef struct {
-    int nop, ndim, tiled;
+    int nop, ndim, tiled, pure;                           /* pure, set after tgx_iter_begin: what a loop writes to operand 0
+                                                             follows from the others, and from nothing else */
     unsigned turned, spread, stays;                       /* bits of operands: lie the other way; at every second place; where a
                                                              loop goes beyond the element, and no copy serves */
     int size[TGX_MAX_OPERANDS];

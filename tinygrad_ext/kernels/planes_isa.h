@@ -106,6 +106,16 @@ TRANSPOSE(1, uint8_t) TRANSPOSE(2, uint16_t) TRANSPOSE(4, uint32_t) TRANSPOSE(8,
             for (int64_t i = 0; i < n; i++, o += os, a += as) *(T *)o = *(const T *)a; \
         } \
     } \
+    /* each row one element again and again, rows behind each other: whole vectors, whose rest the next row overwrites */ \
+    static inline void repeat_##SIZE(T *o, const char *a, ptrdiff_t as, int64_t n0, int64_t n1) { \
+        enum { V = LINE / SIZE }; \
+        const int64_t inside = n0 * n1 - (n0 + V - 1) / V * V; \
+        for (int64_t at = 0; at < n0 * n1; at += n0, a += as) { \
+            const T v = *(const T *)a; \
+            if (at <= inside) for (int64_t i = at; i < at + n0; i += V) for (int l = 0; l < V; l++) o[i + l] = v; \
+            else for (int64_t i = at; i < at + n0; i++) o[i] = v; \
+        } \
+    } \
     static void plane_##SIZE(char **data, const ptrdiff_t *inner, const ptrdiff_t *outer, int64_t n0, int64_t n1) { \
         char *o = data[0]; \
         const char *a = data[1]; \
@@ -113,6 +123,8 @@ TRANSPOSE(1, uint8_t) TRANSPOSE(2, uint16_t) TRANSPOSE(4, uint32_t) TRANSPOSE(8,
             copy_rows(o, outer[0], a, outer[1], (size_t)n0 * SIZE, n1); \
         } else if (inner[0] == SIZE && outer[1] == SIZE && inner[1] && n0 >= LINE / SIZE && n1 >= LINE / SIZE) { \
             transpose_##SIZE(o, outer[0], a, inner[1], n0, n1); \
+        } else if (inner[0] == SIZE && !inner[1] && outer[0] == n0 * SIZE) { \
+            repeat_##SIZE((T *)o, a, outer[1], n0, n1); \
         } else if (n0 < 16 && n1 > n0) { \
             /* short rows: walk the other way, in stretches that stay in the first-level cache */ \
             for (int64_t j = 0; j < n1; j += MANY) \

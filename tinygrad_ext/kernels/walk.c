@@ -32,6 +32,7 @@ int tgx_broadcasts(const tgx_tensor *from, const tgx_tensor *to) {
 int tgx_copy(const tgx_services *services, const tgx_tensor *to, const tgx_tensor *from) {
     tgx_iter it;
     tgx_iter_begin(&it, to->sizes, to->rank);
+    it.pure = 1;
     if (from->dtype == to->dtype) it.plane = tgx_copy_plane(tgx_itemsize[to->dtype]);
     add(&it, to);
     add(&it, from);

@@ -296,6 +296,7 @@ cdef int _walk(Op op, tgx_loop loop, PyObject **operands, double *numbers, Tenso
     cdef int i, code
     cdef Tensor t
     iter_begin(&it, made.sizes, made.rank)
+    it.pure = True
     iter_add(&it, made.data, made.sizes, made.strides, made.rank, ITEMSIZE[made.tid])
     if made.count > GRAIN:
         kept.append(made.storage)

@@ -18,6 +18,10 @@ cdef inline bint _number(PyObject *o, int dtype, char *slot) noexcept:
     return True
 
 
+cdef enum:
+    REPEATED = 64          # times that one element is cheaper to fill with than to compute
+
+
 cdef object pointwise(Op op, PyObject **args, PyObject *out):
     """The short way: operands of one dtype and shape on the cpu, and Python numbers of that dtype."""
     cdef char *data[TGX_MAX_OPERANDS]
@@ -53,6 +57,8 @@ cdef object pointwise(Op op, PyObject **args, PyObject *out):
             strides[i + 1] = size
             if not (<Tensor>o).bits & CONTIGUOUS:
                 if (<Tensor>o).rank == 1:
+                    if (<Tensor>o).strides[0] == 0 and (<Tensor>o).count >= REPEATED:
+                        return _mixture(op, args, out)      # which fills
                     strides[i + 1] = (<Tensor>o).strides[0] * size
                 else:
                     flat = False

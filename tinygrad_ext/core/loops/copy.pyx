@@ -77,6 +77,7 @@ cdef int copy_into(Tensor dst, Tensor src) except -1:
         return _copy_between(dst, src)
     loop = tgx_cast_loop(src.tid, dst.tid)
     iter_begin(&it, dst.sizes, dst.rank)
+    it.pure = True
     if src.tid == dst.tid:
         it.plane = tgx_copy_plane(ITEMSIZE[dst.tid])
     iter_add(&it, dst.data, dst.sizes, dst.strides, dst.rank, ITEMSIZE[dst.tid])

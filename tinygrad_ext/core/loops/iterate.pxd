@@ -10,6 +10,7 @@ cdef extern from "iterate.h" nogil:
     ctypedef struct tgx_iter:
         int nop
         int ndim
+        int pure
         int64_t numel
         int64_t[TGX_MAX_DIMS] shape
         char *data[TGX_MAX_OPERANDS]
