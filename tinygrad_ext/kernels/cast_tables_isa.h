@@ -118,7 +118,13 @@ CAST_TO_ALL(f16, FLOAT) CAST_TO_ALL(bf16, FLOAT) CAST_TO_ALL(f32, FLOAT) CAST_TO
 CAST_TO_ALL(c64, COMPLEX) CAST_TO_ALL(c128, COMPLEX)
 
 /* Floats to integers of 32 bits and fewer. Only a float inside int32 converts by the processor's vector instruction to what
- * the way over int64 gives, so a block that held another, or NaN, goes that way afterwards. */
+ * the way over int64 gives; of another, or NaN, it makes INT32_MIN, so a block that held that goes the other way afterwards. Where
+ * instructions of other processors give the nearest number instead, the float itself is compared. */
+#ifdef __x86_64__
+#define NEAR(v, made) ((made) != INT32_MIN)
+#else
+#define NEAR(v, made) (((v) >= -0x1p31f) & ((v) < 0x1p31f))
+#endif
 #define NARROW(FROM, TO) \
     static int narrow_##FROM##_##TO(char **data, const ptrdiff_t *s, ptrdiff_t n, const tgx_scalar *aux) { \
         if (s[0] != sizeof(TO) || s[1] != sizeof(FROM)) return cast_##FROM##_##TO(data, s, n, aux); \
@@ -128,8 +134,9 @@ CAST_TO_ALL(c64, COMPLEX) CAST_TO_ALL(c128, COMPLEX)
             int far = 0; \
             _Pragma("omp simd reduction(|:far)") \
             for (ptrdiff_t i = 0; i < m; i++) { \
-                far |= !((READ_##FROM(a[i]) >= -0x1p31f) & (READ_##FROM(a[i]) < 0x1p31f)); \
-                o[i] = (TO)(int32_t)READ_##FROM(a[i]); \
+                const int32_t made = (int32_t)READ_##FROM(a[i]); \
+                far |= !NEAR(READ_##FROM(a[i]), made); \
+                o[i] = (TO)made; \
             } \
             if (far) { \
                 char *block[] = {(char *)o, (char *)(void *)a}; \
@@ -180,6 +187,19 @@ static int narrow_to_halves(char **data, const ptrdiff_t *s, ptrdiff_t n, const 
 }
 #define cast_f16_f32 widen_halves
 #define cast_f32_f16 narrow_to_halves
+
+static int narrow_doubles(char **data, const ptrdiff_t *s, ptrdiff_t n, const tgx_scalar *aux) {
+    float room[512];
+    const ptrdiff_t wide[] = {sizeof(f32), s[1]}, narrow[] = {s[0], sizeof(f32)};
+    for (ptrdiff_t at = 0; at < n; at += 512) {
+        const ptrdiff_t m = n - at < 512 ? n - at : 512;
+        char *from[] = {(char *)room, data[1] + at * s[1]}, *to[] = {data[0] + at * s[0], (char *)room};
+        cast_f64_f32(from, wide, m, aux);
+        narrow_to_halves(to, narrow, m, aux);
+    }
+    return 0;
+}
+#define cast_f64_f16 narrow_doubles
 #endif
 
 /* Plain copies, and fills from one element. */

@@ -2,12 +2,13 @@
  *
  * Few counts are kept four times, for neighbours that count the same number would wait for each other's sum. Borders are mostly
  * at equal distances: where an element would lie then is looked at first, and only where it does not lie there it is searched. */
+#include "casts.h"
 #include "tgx.h"
 
 /* ---- small numbers: (self, weights, size) -> counts, or sums of weights, which are added one after the other -------- */
 
 enum { SELF, WEIGHTS, SIZE };
-enum { COPIES = 4, FEW = 2048 };
+enum { COPIES = 4, FEW = 2048, PIECE = 512 };
 
 static int bincount_shape(tgx_call *c) {
     const tgx_tensor *x = tgx_in(c, SELF), *w = tgx_given(c, WEIGHTS) ? tgx_in(c, WEIGHTS) : NULL;
@@ -18,7 +19,6 @@ static int bincount_shape(tgx_call *c) {
     if (x->rank != 1 || size < 0 || (w && (w->rank != 1 || w->count != x->count)))
         return tgx_fail(c, TGX_RUNTIME_ERROR, "_bincount: expected a vector, weights as many and a size that is not negative, got %s, weights %s and size %lld",
                         tgx_shape_text(x), w ? tgx_shape_text(w) : "None", (long long)size);
-    tgx_need(c, SELF, TGX_I64);
     if (w) tgx_need_dense(c, WEIGHTS);
     tgx_output *o = tgx_fresh(c, 0, 1, w ? w->dtype : TGX_I64);
     o->dims[0] = size;
@@ -26,23 +26,39 @@ static int bincount_shape(tgx_call *c) {
     return tgx_check_sizes(c, o->dims, 1, "_bincount");
 }
 
+/* n numbers into four counts in turn, until one lies outside: how many were counted. */
+static int64_t count_few(const int64_t *x, int64_t n, int64_t size, int64_t *each) {
+    const uint64_t end = (uint64_t)size, *v = (const uint64_t *)x;
+    int64_t *b = each + size, *c = b + size, *d = c + size, i = 0;
+    for (; i + 4 <= n && v[i] < end && v[i + 1] < end && v[i + 2] < end && v[i + 3] < end; i += 4)
+        each[v[i]]++, b[v[i + 1]]++, c[v[i + 2]]++, d[v[i + 3]]++;
+    for (; i < n && v[i] < end; i++) each[v[i]]++;
+    return i;
+}
+
 static int bincount_run(tgx_call *c) {
     const tgx_tensor *t = tgx_in(c, SELF), *w = tgx_given(c, WEIGHTS) ? tgx_in(c, WEIGHTS) : NULL;
-    const int64_t *x = (const int64_t *)t->data, n = t->count, size = tgx_int(c, SIZE);
+    const int64_t n = t->count, size = tgx_int(c, SIZE), step = t->strides[0] * tgx_itemsize[t->dtype];
     tgx_tensor *out = tgx_out(c, 0);
-    int64_t *counts = (int64_t *)out->data, i = 0;
+    int64_t *counts = (int64_t *)out->data, *each = c->scratch_bytes ? c->scratch : NULL, room[PIECE];
+    const ptrdiff_t steps[] = {sizeof *room, step};
     memset(out->data, 0, (size_t)(out->count * tgx_itemsize[out->dtype]));
-#define NUMBERS(DO) for (; i < n && (uint64_t)x[i] < (uint64_t)size; i++) DO
-    if (w && w->dtype == TGX_F32) NUMBERS(((float *)out->data)[x[i]] += ((const float *)w->data)[i];)
-    else if (w) NUMBERS(((double *)out->data)[x[i]] += ((const double *)w->data)[i];)
-    else if (c->scratch_bytes) {
-        int64_t *each = c->scratch;
-        memset(each, 0, (size_t)c->scratch_bytes);
-        NUMBERS(each[i % COPIES * size + x[i]]++;)
-        for (int64_t k = 0; k < size; k++) counts[k] = each[k] + each[size + k] + each[2 * size + k] + each[3 * size + k];
-    } else NUMBERS(counts[x[i]]++;)
-    if (i == n) return 0;
-    return tgx_fail(c, TGX_RUNTIME_ERROR, "_bincount: the number %lld lies outside of %lld counts", (long long)x[i], (long long)size);
+    if (each) memset(each, 0, (size_t)c->scratch_bytes);
+    for (int64_t at = 0; at < n; at += PIECE) { /* numbers of any dtype are near when they have become int64 */
+        const int64_t m = n - at < PIECE ? n - at : PIECE, *x = room;
+        char *both[] = {(char *)room, t->data + at * step};
+        int64_t i = 0;
+        tgx_cast_loop(t->dtype, TGX_I64)(both, steps, m, NULL);
+#define NUMBERS(DO) for (; i < m && (uint64_t)x[i] < (uint64_t)size; i++) DO
+        if (w && w->dtype == TGX_F32) NUMBERS(((float *)out->data)[x[i]] += ((const float *)w->data)[at + i];)
+        else if (w) NUMBERS(((double *)out->data)[x[i]] += ((const double *)w->data)[at + i];)
+        else if (each) i = count_few(x, m, size, each);
+        else NUMBERS(counts[x[i]]++;)
+        if (i < m)
+            return tgx_fail(c, TGX_RUNTIME_ERROR, "_bincount: the number %lld lies outside of %lld counts", (long long)x[i], (long long)size);
+    }
+    for (int64_t k = 0; each && k < size; k++) counts[k] = each[k] + each[size + k] + each[2 * size + k] + each[3 * size + k];
+    return 0;
 }
 TGX_KERNEL(bincount, bincount_shape, bincount_run, 0)
 

@@ -2,6 +2,7 @@
  * of the elements to come, without which sums are quicker; and one running sum in double, whose additions wait for each
  * other: 600 µs for a million floats where 16 lanes take 45. */
 #include "reduce.h"
+#include "planes.h"
 
 /* ---- plan ---- */
 
@@ -35,6 +36,7 @@ int tgx_reduction_scattered(const tgx_reduction *p) {
     return p->unit < 0 && p->nred > 1 && p->rstride[p->nred - 1] != p->itemsize && p->rsize[p->nred - 1] > 1;
 }
 
+#define ONE_BY_ONE 8 /* elements above which several outputs at once are quicker than tiles */
 #define NARROW 8 /* tiles of fewer columns are slower than gathering each column */
 
 /* A narrow matrix without gaps, and a reducer that takes many of its rows as one. */
@@ -45,9 +47,10 @@ static int packed(const tgx_reduction *p, int d) {
 /* The kept dimension along which outputs form tiles, or -1: the one whose neighbours lie behind each other, if going
  * along the reduced ones would be slower; and for short reductions any, the columns are gathered then. */
 static int unit_dim(const tgx_reduction *p) {
-    int last = p->nkept - 1;
+    int last = p->nkept - 1, along = p->nred == 1 && p->rstride[0] == p->itemsize;
+    if (along && p->reducer->several && p->count > ONE_BY_ONE) return -1;
     if (last >= 0 && p->count * p->itemsize <= TGX_SHORT && p->ksize[last] >= NARROW) return last;
-    if (p->nred == 1 && p->rstride[0] == p->itemsize) return -1;
+    if (along) return -1;
     for (int d = 0; d < p->nkept; d++)
         if (p->kstride[d] == p->itemsize) return p->ksize[d] >= NARROW || packed(p, d) ? d : -1;
     return -1;
@@ -132,7 +135,7 @@ int tgx_reduction_at_once(const tgx_reduction *p, const char *x, const int64_t *
         few_rows(p, x, n, w);
         return 1;
     }
-    if (w >= NARROW && n * p->itemsize <= TGX_SHORT) return 0;      /* tiles of outputs are quicker */
+    if (w >= NARROW && n * p->itemsize <= TGX_SHORT && !(p->reducer->several && n > ONE_BY_ONE)) return 0; /* tiles are quicker */
     few_blocks(p, x, n, n * p->itemsize, 0, w);
     return 1;
 }
@@ -245,7 +248,14 @@ static void list_rows(const tgx_reduction *p, const char *x, int64_t start, int6
 
 /* Short reductions whose outputs do not lie behind each other: bring each row of the tile together. */
 static void gathered_rows(const tgx_reduction *p, int w, int64_t n, const char **rows, char *buffer) {
-    ptrdiff_t row = (ptrdiff_t)w * p->itemsize;
+    const ptrdiff_t row = (ptrdiff_t)w * p->itemsize;
+    if (p->nred == 1 && p->rstride[0] == p->itemsize) {     /* a matrix that is turned */
+        char *both[] = {buffer, (char *)rows[0]};
+        const ptrdiff_t inner[] = {p->itemsize, p->kstride[p->unit]}, outer[] = {row, p->itemsize};
+        tgx_copy_plane(p->itemsize)(both, inner, outer, w, n);
+        for (int64_t r = 0; r < n; r++) rows[r] = buffer + r * row;
+        return;
+    }
     for (int64_t r = 0; r < n; r++) {
         gather(buffer + r * row, rows[r], p->kstride[p->unit], w, p->itemsize);
         rows[r] = buffer + r * row;

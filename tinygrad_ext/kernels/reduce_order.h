@@ -7,19 +7,23 @@
 #define OR(m, x) ((m) | ((x) != 0))
 #define AND(m, x) ((m) & ((x) != 0))
 
+/* To take an element twice changes nothing: what is left at the end of a block is the last W elements of it. */
+#define OVERLAPPED(S, W, A, STEP) \
+        A lane[W]; \
+        SIMD for (int l = 0; l < W; l++) lane[l] = STEP(start_, GET_##S(x[l])); \
+        for (int64_t i = W; i < n; i += W) { \
+            const S_##S *y = x + (i + W <= n ? i : n - W); \
+            SIMD for (int l = 0; l < W; l++) lane[l] = STEP(lane[l], GET_##S(y[l])); }
 #define WIDE_FOLD(NAME, S, A, M, START, STEP) \
 BLOCK_FN(NAME) { \
     const S_##S *x = (const S_##S *)p; \
-    A lane[WIDE], best = START; \
-    int64_t i = 0; \
+    const A start_ = START; \
+    A best = START; \
     if (n >= WIDE) { \
-        for (int l = 0; l < WIDE; l++) lane[l] = START; \
-        for (; i + WIDE <= n; i += WIDE) { \
-            SIMD for (int l = 0; l < WIDE; l++) lane[l] = STEP(lane[l], GET_##S(x[i + l])); } \
-        for (int h = WIDE / 2; h; h /= 2) \
-            for (int l = 0; l < h; l++) lane[l] = STEP(lane[l], lane[l + h]); \
-        best = lane[0]; } \
-    for (; i < n; i++) best = STEP(best, GET_##S(x[i])); \
+        OVERLAPPED(S, WIDE, A, STEP) \
+        HALVE(lane, 32, STEP); HALVE(lane, 16, STEP); FOLD(lane, STEP); \
+        best = lane[0]; \
+    } else for (int64_t i = 0; i < n; i++) best = STEP(best, GET_##S(x[i])); \
     acc->M[0] = best; } \
 ROWS_FN(NAME) { \
     A best[TGX_TILE]; \
