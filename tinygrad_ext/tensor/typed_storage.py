@@ -9,16 +9,17 @@ class TypedStorage:
     """The elements of a tensor's whole memory, which the tensor may show a part of; deprecated in favour of bytes.
 
     Args:
-        tensor: what to show the memory of, the number of elements of a new one that is not set, or a sequence of them.
+        content: the tensor to show the memory of, the number of elements of a new one that is not set, or a sequence of them.
         wrap_storage: an UntypedStorage to show instead.
         dtype: of the elements where no tensor says it, the default dtype if left out.
     """
 
     __slots__ = ("_shown",)
 
-    def __init__(self, tensor=0, *, wrap_storage=None, dtype=None, device=None):
-        if not isinstance(tensor, Tensor):
-            tensor = _made(tensor, wrap_storage, dtype or get_default_dtype(), device)
+    def __init__(self, content=0, *, wrap_storage=None, dtype=None, device=None):
+        tensor = content
+        if not isinstance(content, Tensor):
+            tensor = _made(content, wrap_storage, dtype or get_default_dtype(), device)
         count = tensor.untyped_storage().nbytes() // tensor.element_size()
         lying = tensor._conj() if tensor.is_conj() else tensor
         lying = lying._neg_view() if tensor.is_neg() else lying

@@ -62,6 +62,7 @@ sparse_bsc: layout
 jagged: layout
 contiguous_format: memory_format
 channels_last: memory_format
+channels_last_3d: memory_format
 preserve_format: memory_format
 
 def can_cast(from_: dtype, to: dtype) -> _bool: ...
