@@ -68,7 +68,7 @@ if SANITIZE:
 KERNELS = PACKAGE / "kernels"
 COMPILER = [word for word in (os.environ.get("CC") or sysconfig.get_config_var("CC")).split() if word != "-pthread"]
 KERNEL_FLAGS = [*CFLAGS, "-Wall", "-fwrapv", "-fPIC", *([] if DEBUG or SANITIZE else ["-O3"]), "-Itinygrad_ext/kernels"]
-# Pointwise loops have the layouts that are worth a body of their own written out: one more for strides of one would never run.
+# Pointwise loops have a body for each layout that is worth one: what compilers add for strides of one would never run.
 POINTWISE_FLAGS = ["-fno-version-loops-for-strides"]
 _WORDS = " ".join(COMPILER[COMPILER[0] == "ccache" :] + KERNEL_FLAGS + POINTWISE_FLAGS)
 OBJECTS = ROOT / "build" / "kernels" / hashlib.sha256(_WORDS.encode()).hexdigest()[:12]

@@ -2,7 +2,7 @@
  * of the elements to come, without which sums are quicker; and one running sum in double, whose additions wait for each
  * other: 600 µs for a million floats where 16 lanes take 45. */
 #include "reduce.h"
-#include "planes.h"
+#include "casts.h"
 
 /* ---- plan ---- */
 

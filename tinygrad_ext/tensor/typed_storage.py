@@ -9,7 +9,7 @@ class TypedStorage:
     """The elements of a tensor's whole memory, which the tensor may show a part of; deprecated in favour of bytes.
 
     Args:
-        content: the tensor to show the memory of, the number of elements of a new one that is not set, or a sequence of them.
+        content: the tensor to show the memory of, the number of elements of a new one, not set, or a sequence of them.
         wrap_storage: an UntypedStorage to show instead.
         dtype: of the elements where no tensor says it, the default dtype if left out.
     """
