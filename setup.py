@@ -70,7 +70,9 @@ COMPILER = [word for word in (os.environ.get("CC") or sysconfig.get_config_var("
 KERNEL_FLAGS = [*CFLAGS, "-Wall", "-fwrapv", "-fPIC", *([] if DEBUG or SANITIZE else ["-O3"]), "-Itinygrad_ext/kernels"]
 # Pointwise loops have a body for each layout that is worth one: what compilers add for strides of one would never run.
 POINTWISE_FLAGS = ["-fno-version-loops-for-strides"]
-_WORDS = " ".join(COMPILER[COMPILER[0] == "ccache" :] + KERNEL_FLAGS + POINTWISE_FLAGS)
+# What is compiled for each instruction set throws nothing and calls nobody who does: no tables of how to leave it.
+LEVEL_FLAGS = [] if DEBUG or SANITIZE else ["-fno-asynchronous-unwind-tables"]
+_WORDS = " ".join(COMPILER[COMPILER[0] == "ccache" :] + KERNEL_FLAGS + POINTWISE_FLAGS + LEVEL_FLAGS)
 OBJECTS = ROOT / "build" / "kernels" / hashlib.sha256(_WORDS.encode()).hexdigest()[:12]
 GENERATED = "build/cython"
 HEADER_FOLDERS = [
@@ -225,7 +227,8 @@ def kernel_object(source):
     OBJECTS.mkdir(parents=True, exist_ok=True)
     target = OBJECTS / f"{source.stem}.o"
     if is_stale(target, source):
-        flags = [*KERNEL_FLAGS, *(filter(is_taken, POINTWISE_FLAGS) if source.name.startswith("loops_") else ())]
+        flags = [*KERNEL_FLAGS, *(LEVEL_FLAGS if source.stem.endswith("_gen") else ())]
+        flags += filter(is_taken, POINTWISE_FLAGS) if source.name.startswith("loops_") else ()
         command = [*COMPILER, *flags, "-c", str(source.relative_to(ROOT)), "-o", str(target)]
         subprocess.run(command, cwd=ROOT, check=True)
     return target
