@@ -205,3 +205,12 @@ def test_layers_are_told_by_the_ops_that_readers_of_graphs_look_for(f, args, ops
 def test_a_whole_convolution_has_all_its_numbers():
     (node,) = [n for n in make_fx(lambda x, w: tg.conv2d(x, w, None, 1, 2))(IMAGES, FILTERS).graph.nodes if n.args][:1]
     assert list(node.args[2:]) == [None, [1, 1], [2, 2], [1, 1], False, [0, 0], 1]
+
+
+def test_layers_are_told_beside_a_table_of_decompositions():
+    module = nn.Sequential(nn.Linear(2, 3), nn.GELU())
+    table = {tg.ops.aten.gelu.default: lambda x, approximate="none": x * 0.5 * (1 + tg.erf(x * 0.5**0.5))}
+    made = make_fx(module, decomposition_table=table)(tg.ones(2, 2))
+    names = [str(node.target) for node in made.graph.nodes]
+    assert any("addmm" in name for name in names) and not any("gelu" in name for name in names)
+    assert tg.allclose(made(tg.ones(2, 2)), module(tg.ones(2, 2)))

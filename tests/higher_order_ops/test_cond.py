@@ -159,3 +159,39 @@ def test_samples_need_one_structure_too():
 def test_nothing_requires_a_gradient_under_no_grad():
     with tg.no_grad():
         assert not tg.compile(either, fullgraph=True)(X).requires_grad
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x, p: tg.cond(x.sum() > 1, lambda: p, lambda: p * 1).add_(1),
+        lambda x, p: tg.cond(x.sum() > 1, lambda x: x.view(-1), lambda x: x.view(-1) * 1, (x,)) + x.mul_(0).sum(),
+        lambda x, p: [t.mul_(2) for t in tg.cond(x.sum() > 1, lambda x: [x + 1] * 2, lambda x: [x, x + 1], (x,))],
+    ],
+)
+def test_what_a_branch_shares_with_others_is_not_written_to(program):
+    with pytest.raises(CaptureError, match=r"what was returned lies in memory .*Return a clone"):
+        capture(program)(X.clone(), X.clone())
+
+
+def test_branches_may_hand_on_what_nobody_writes_to():
+    def program(x):
+        return tg.cond(x.sum() > 1, lambda x: x, lambda x: x.view(-1).view(x.shape), (x,)) * 2
+
+    compiled = tg.compile(program, fullgraph=True)
+    assert tg.equal(compiled(X), program(X)) and tg.equal(compiled(-X), program(-X))
+
+
+def test_branches_are_kept_under_autocast():
+    def program(x):
+        with tg.autocast("cpu", tg.bfloat16):
+            return tg.cond(x.sum() > 1, lambda x: x @ x.mT, lambda x: x @ (x - 1).mT, (x,))
+
+    compiled = tg.compile(program, fullgraph=True)
+    for x in (X, -X):
+        assert compiled(x).dtype == tg.bfloat16 and tg.equal(compiled(x), program(x))
+
+
+def test_a_choice_of_one_element_gives_no_dimension_to_samples():
+    found = func.vmap(lambda x, p: tg.cond(p, lambda x: x, lambda x: -x, (x,)))(tg.ones(3), tg.ones(3, 1) > 0)
+    assert found.shape == (3,)

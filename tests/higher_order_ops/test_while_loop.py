@@ -94,3 +94,19 @@ def test_wrong_arguments_are_refused_in_every_mode(call, word):
 def test_what_a_loop_cannot_hold_is_refused_where_it_is_captured(body, start, word):
     with pytest.raises(CaptureError, match=word):
         capture(lambda y: tg.while_loop(lambda x: y.sum() < 3, body, start))(X)
+
+
+def test_a_loop_without_a_turn_gives_memory_of_its_own():
+    start = X.clone()
+    (found,) = tg.while_loop(lambda x: x.sum() < -1e9, lambda x: (x + 1,), (start,))
+    found.add_(1)
+    assert tg.equal(start, X) and tg.equal(found, X + 1)
+
+
+def test_what_a_loop_hands_on_is_not_written_to():
+    def program(x):
+        y, _ = tg.while_loop(lambda y, z: z.sum() < 30, lambda y, z: (y, z + y * y), (x, x * 0))
+        return y.add_(1)
+
+    with pytest.raises(CaptureError, match="while_loop: what was returned lies in memory"):
+        capture(program)(X.clone())

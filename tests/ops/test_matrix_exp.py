@@ -1,5 +1,7 @@
 """Exponentials of matrices: single precision beside double, every degree, quarters of zeros, and what shrinks."""
 
+import math
+
 import numpy as np
 import pytest
 import scipy.linalg
@@ -68,3 +70,10 @@ def test_an_infinity_or_nan_makes_every_number_nan():
         a[0, 1, 2] = bad
         got = tg.linalg.matrix_exp(a)
         assert got[0].isnan().all() and got[1].equal(tg.eye(3))
+
+
+@pytest.mark.parametrize("dtype", [tg.float32, tg.float64, tg.complex64, tg.complex128])
+def test_of_a_single_number_it_is_exp(dtype):
+    x = tg.tensor([math.inf, -math.inf, 2.0, 0.0]).to(dtype)
+    found = tg.linalg.matrix_exp(x.reshape(4, 1, 1)).reshape(4)
+    assert found[0] == math.inf and found[1] == 0 and tg.allclose(found[2:], x[2:].exp())

@@ -25,6 +25,8 @@ def test_integers_with_and_without_a_sign_share_what_looks_at_bits_alone(express
         ("x / y", None),
         ("NEGATE(x)", None),
         ("vm_gcd(x, y)", None),
+        ("abs(x)", None),
+        ("x", "float"),
         ("(x + y) == 0", "bool"),  # 255 + 1 is 256 before it is cut, -1 + 1 is 0
         ("x + y", "bool"),
         ({"alpha < 1": "x + y", "else": "x"}, None),

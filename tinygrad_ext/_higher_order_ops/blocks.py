@@ -2,7 +2,7 @@
 
 from contextlib import contextmanager
 
-from tinygrad_ext.core.call.levels import active_levels
+from tinygrad_ext.core.call.levels import Observer, active_levels
 from tinygrad_ext.core.call.modes import is_grad_enabled
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.graph.aliases import Root, Traced
@@ -14,9 +14,13 @@ from tinygrad_ext.utils._pytree import tree_flatten
 
 
 def capture_under_way():
-    """The Capture that what is called now is written to, None where there is none, or another level is in front."""
-    levels = active_levels()
-    return levels[-1] if levels and isinstance(levels[-1], Capture) else None
+    """The Capture that what is called now is written to; None without one, or where a level in front carries tensors."""
+    for level in reversed(active_levels()):
+        if isinstance(level, Capture):
+            return level
+        if not isinstance(level, Observer):  # others, as autocast, look on
+            break
+    return None
 
 
 def check_call(name, functions, operands, what):
@@ -55,6 +59,20 @@ def yielded(level, result):
     return lifted if is_grad_enabled() else [level.without_grad(a) for a in lifted], spec
 
 
+def lent(level, block, result, name):
+    """Whether each leaf shows memory that was there before the block, or that another leaf shows.
+
+    Results of the node are tensors of their own, so such memory is not written to afterwards: that is refused.
+    """
+    roots = [level.traced(a).root if isinstance(a, Tensor) else None for a in tree_flatten(result)[0]]
+    found = []
+    for root in roots:
+        found.append(root is not None and (root.value.node not in block.nodes or roots.count(root) > 1))
+        if found[-1]:
+            root.lent = name
+    return found
+
+
 def truth(level, value, name, what):
     """A tensor of one element, or a truth value, as a condition."""
     if not isinstance(value, Tensor):
@@ -73,8 +91,10 @@ def check_single(value, name, what):
         )
 
 
-def shown(level, value):
-    """A value as the program sees it."""
+def shown(level, value, lender=None):
+    """A value as the program sees it. lender: what gave it, where its memory may be another's and is not written to."""
     if isinstance(value.hint, Tensor):
-        return level.show(Traced(Root(value, value.hint)))
+        root = Root(value, value.hint)
+        root.lent = lender
+        return level.show(Traced(root))
     return Symbol(level, value, value.hint, True)

@@ -10,7 +10,7 @@ from tinygrad_ext.graph.ir import Node, Value
 from tinygrad_ext.graph.trees import type_of_tree
 from tinygrad_ext.utils._pytree import tree_flatten, tree_unflatten
 
-from .blocks import capture_under_way, check_call, check_single, own_block, shown, truth, yielded
+from .blocks import capture_under_way, check_call, check_single, lent, own_block, shown, truth, yielded
 
 
 @boundary
@@ -51,7 +51,7 @@ def _chosen(pred, first, second):
     rows, spec = tree_flatten(first)
     others, other = tree_flatten(second)
     _check_structure(spec, other)
-    return tree_unflatten([tg.where(pred, a, b) for a, b in zip(rows, others)], spec)
+    return tree_unflatten([tg.where(pred.reshape(()), a, b) for a, b in zip(rows, others)], spec)
 
 
 def _check_structure(spec, other):
@@ -61,18 +61,19 @@ def _check_structure(spec, other):
 
 def _captured(level, pred, functions, operands):
     condition = truth(level, pred, "cond", "pred")
-    blocks, tapes, results, specs = [], [], [], []
+    blocks, tapes, results, specs, shared = [], [], [], [], []
     for name, function in functions.items():
         with own_block(level, "cond", name) as (block, tape):
             result = function(*operands)
             block.outputs, spec = yielded(level, result)
+            shared.append(lent(level, block, result, f"cond: {name}"))
         blocks.append(block)
         tapes.append(tape)
         results.append(tree_flatten(result)[0])
         specs.append(spec)
     _check_structure(*specs)
     node = Node("prim::If", (condition,), blocks)
-    taken, found = 0 if condition.hint else 1, []
+    taken, found, lenders = 0 if condition.hint else 1, [], set()
     constant = [_is_constant(*pair) for pair in zip(*(block.outputs for block in blocks))]
     for i, pair in enumerate(zip(*results)):
         if constant[i]:
@@ -81,6 +82,8 @@ def _captured(level, pred, functions, operands):
         values = [block.outputs[i] for block in blocks]
         _check_pair(i, *map(_example, values))
         value = level.graph.value(type_of_tree(pair[taken]), node, _example(values[taken]))
+        if any(row[i] for row in shared):
+            lenders.add(id(value))
         if any(isinstance(a, Value) and id(a) in level.needs for a in values):
             level.needs.add(id(value))
         node.outputs = (*node.outputs, value)
@@ -89,7 +92,8 @@ def _captured(level, pred, functions, operands):
         block.outputs = [a for a, left_out in zip(block.outputs, constant) if not left_out]
     level.block.nodes.append(node)
     IfEntry(node, tapes).note(level)
-    return tree_unflatten([shown(level, a) if isinstance(a, Value) else a for a in found], specs[0])
+    rows = [shown(level, a, "cond" if id(a) in lenders else None) if isinstance(a, Value) else a for a in found]
+    return tree_unflatten(rows, specs[0])
 
 
 def _is_constant(a, b):

@@ -10,7 +10,7 @@ from tinygrad_ext.graph.loop_backward import LoopEntry
 from tinygrad_ext.graph.types import INT, TENSOR
 from tinygrad_ext.utils._pytree import tree_flatten, tree_unflatten
 
-from .blocks import capture_under_way, check_call, check_single, own_block, shown, truth, yielded
+from .blocks import capture_under_way, check_call, check_single, lent, own_block, shown, truth, yielded
 
 
 @boundary
@@ -40,7 +40,10 @@ def while_loop(cond_fn, body_fn, carried_inputs):
 
 
 def _repeated(cond_fn, body_fn, carried):
-    spec = tree_flatten(tuple(carried))[1]
+    leaves, spec = tree_flatten(tuple(carried))
+    if not _goes_on(cond_fn(*carried)):
+        return tree_unflatten([a.clone() if isinstance(a, Tensor) else a for a in leaves], tree_flatten(carried)[1])
+    carried = _as_before(spec, body_fn(*carried))
     while _goes_on(cond_fn(*carried)):
         carried = _as_before(spec, body_fn(*carried))
     return carried
@@ -67,7 +70,7 @@ class _Loop:
     def __init__(self, level, cond_fn, body_fn, carried):
         self.level, self.cond_fn, self.body_fn = level, cond_fn, body_fn
         leaves, self.structure = tree_flatten(carried)
-        self.spec = tree_flatten(tuple(carried))[1]
+        self.given, self.spec = leaves, tree_flatten(tuple(carried))[1]
         for i, leaf in enumerate(leaves):
             if not isinstance(leaf, Tensor):
                 raise CaptureError(
@@ -94,7 +97,10 @@ class _Loop:
                 level.needs.add(id(value))
         LoopEntry(node, tape).note(level)
         level.block.nodes.append(node)
-        return tree_unflatten([shown(level, value) for value in node.outputs], self.structure)
+        for start in self.given if any(self.shared) else ():
+            level.traced(start).root.lent = "while_loop"
+        rows = [shown(level, value, "while_loop" if s else None) for value, s in zip(node.outputs, self.shared)]
+        return tree_unflatten(rows, self.structure)
 
     def turn(self, needing):
         """(block, tape) of one turn."""
@@ -109,6 +115,7 @@ class _Loop:
             carried = tree_unflatten([shown(level, value) for value in block.inputs[1:]], self.structure)
             result = _as_before(self.spec, self.body_fn(*carried))
             ends, _ = yielded(level, result)
+            self.shared = lent(level, block, result, "while_loop")
             for i, (start, end) in enumerate(zip(self.starts, ends)):
                 _check_alike(i, start, end)
             goes_on = truth(level, self.cond_fn(*result), "while_loop", "cond_fn to return")

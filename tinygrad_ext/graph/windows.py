@@ -75,7 +75,7 @@ class Windows:
             )
         if root.lent is not None:
             raise CaptureError(
-                f"{root.lent}: what the Function returned lies in the memory of its input, and one of the two is "
+                f"{root.lent}: what was returned lies in memory that was there before, and one of the two is "
                 "written to; that is not captured. Return a clone()"
             )
         if apart:

@@ -186,7 +186,7 @@ static void one(tgx_matrices *job, int64_t i, char *scratch) {
     char *to = tgx_out(c, 0)->data + i * bytes, *room = scratch + SQUARES * step;
     m.count = m.parts * m.n * m.n, m.halved = is_halved(&m, from);
     const double norm = norm_of(&m, from, (double *)room);
-    if (!isfinite(norm)) {
+    if (m.n > 1 && !isfinite(norm)) {
         for (int64_t k = 0; k < m.count; k++) {
             if (is_single(m.dtype)) ((float *)to)[k] = k % m.parts ? 0 : NAN;
             else ((double *)to)[k] = k % m.parts ? 0 : NAN;

@@ -49,7 +49,7 @@ LOOPS = ("exp", "sigmoid", "tanh")  # functions of float32 with loops in vecmath
 COMPUTE = {row.tag: row.computed for row in table.DTYPES}
 INFINITE = {"f16": "0x7c00", "bf16": "0x7f80"}  # the bits of infinity, by that name in expressions over bits
 SAME_BITS = {"i8": "u8", "u16": "i16", "u32": "i32", "u64": "i64"}  # where no sign is looked at, as the other's
-OF_BITS = re.compile(r"(?:[a-z]+|[01 ()+*~^-]|&(?!&)|\|(?!\|))+")  # all of it kept to the width of the result
+OF_BITS = re.compile(r"(?:[a-z]+\b(?!\()|[01 ()+*~^-]|&(?!&)|\|(?!\|))+")  # all of it kept to the width of the result
 OF_EQUALITY = re.compile(r"(?:[xyz01 ()!?:&|^]|[!=]=)+")
 LIBM = {"sqrt", "fabs", "floor", "ceil", "trunc", "rint", "copysign", "fmax", "fmin"}
 
@@ -288,7 +288,8 @@ def has_no_sign(expression, returns):
     if isinstance(expression, dict):
         asked = all(re.fullmatch(r"[a-z]+ == 1|else", condition) for condition in expression)
         return asked and all(has_no_sign(e, returns) for e in expression.values())
-    return bool(OF_EQUALITY.fullmatch(expression) or (returns != "bool" and OF_BITS.fullmatch(expression)))
+    forms = {None: (OF_BITS, OF_EQUALITY), "bool": (OF_EQUALITY,)}.get(returns, ())
+    return any(form.fullmatch(expression) for form in forms)
 
 
 def _as_float(expression):

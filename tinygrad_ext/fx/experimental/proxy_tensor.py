@@ -42,7 +42,8 @@ def make_fx(f, decomposition_table=None, tracing_mode="real", **accepted):
     Args:
         f: function of tensors and numbers, in tuples, lists and dicts too. It is run, on the arguments themselves.
         decomposition_table: dict of op -> function that stands for it, as for `ExportedProgram.run_decompositions`.
-            What is left of linear, matmul and convolutions is told by t, addmm, mm, bmm, mv, dot and convolution.
+            What is left of linear, matmul of up to two dimensions or two batches, and batched conv1d and conv2d is told
+            by t, addmm, mm, bmm, mv, dot and convolution; entries for these do not reach it.
         tracing_mode: "real" or "fake", which is the same here: f is run on the numbers, and sizes become constants.
             `graph.capture` keeps them open.
 
@@ -92,9 +93,8 @@ def _evaluate(graph, args, state):
     frame.update(zip((id(s.value) for s in graph.state), state))
     with tg.no_grad():
         interpret.run_block(graph.block, frame)
-    for node in graph.nodes:
-        for value in node.outputs:
-            value.hint = frame[id(value)]
+    for value in (*graph.inputs, *(s.value for s in graph.state), *(v for node in graph.nodes for v in node.outputs)):
+        value.hint = frame[id(value)]
 
 
 @has_side_effect
