@@ -14,7 +14,7 @@ from tinygrad_ext.utils._pytree import tree_flatten
 
 
 def capture_under_way():
-    """The Capture that what is called now is written to; None without one, or where a level in front carries tensors."""
+    """The Capture that what is called now is written to; None without one, or where a level in front has tensors."""
     for level in reversed(active_levels()):
         if isinstance(level, Capture):
             return level
