@@ -123,6 +123,7 @@ class Program:
 @pytest.mark.parametrize("threshold", [1, 0])
 def test_random_programs_leave_nothing_that_is_not_collected(threshold):
     was = gc.get_threshold()
+    collect()  # what other tests have left
     before = tg.memory_stats()["allocated"]
     gc.set_threshold(threshold)
     gc.enable()

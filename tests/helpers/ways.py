@@ -152,7 +152,10 @@ EXEMPT = {
 }
 # What other sizes are captured anew for: Python sees something else then.
 BY_SIZE = {
-    **dict.fromkeys(("squeeze", "squeeze.dim", "squeeze.dims", "squeeze_copy.dims"), "how many dimensions are left"),
+    **dict.fromkeys(
+        [f"squeeze{copied}{by}" for copied in ("", "_copy") for by in ("", ".dim", ".dims")],
+        "how many dimensions are left",
+    ),
     **dict.fromkeys(("chunk", "split.Tensor", "split_copy", "unbind.int"), "how many tensors come out"),
     **dict.fromkeys(("cov", "corrcoef"), "one row gives a number, not a matrix"),
     "combinations": "which rows there are, a list that Python makes",

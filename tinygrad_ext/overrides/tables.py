@@ -33,7 +33,7 @@ _NOT_OVERRIDABLE = {
         "set_float32_matmul_precision get_float32_matmul_precision set_deterministic_debug_mode "
         "get_deterministic_debug_mode set_num_interop_threads get_num_interop_threads set_flush_denormal "
         "set_warn_always is_warn_always_enabled",
-        "takes a module or a function": "compile vmap",
+        "takes a module or a function": "compile cond vmap while_loop",
         "takes sizes": "broadcast_shapes sym_float sym_int sym_max sym_min sym_not sym_sqrt sym_sum",
         "converts data, whose `__torch_function__` is not asked; modes and registered handlers see the call": "tensor "
         "as_tensor asarray",
