@@ -72,6 +72,8 @@ NAMES = {
     "bias": "_bool",
     "dim_or_none": "_int | None",
     "reduction": "_b.str",
+    "content": "_int | _Sequence[_complex]",
+    "storage": "_int | _Sequence[_int]",
 }
 # function or method name -> type of the result
 RETURNS = {

@@ -59,6 +59,8 @@ def shapes(x: Tensor) -> list[int]:
 
 def numbers(x: Tensor) -> float:
     items: list[Any] = x.tolist()
+    torch.TypedStorage([1.0, 2.0], dtype=torch.float64).copy_(torch.TypedStorage(2, dtype=torch.float64))
+    torch.UntypedStorage([1, 2]).copy_(torch.UntypedStorage(b"ab", device="cpu:0"))
     return float(x.sum()) + x.mean().item() + len(items) + math.sqrt(abs(int(x.numel())))
 
 

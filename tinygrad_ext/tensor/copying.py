@@ -23,7 +23,7 @@ from tinygrad_ext.core.data.tensor import Parameter, Tensor, attributes_of
 from tinygrad_ext.core.grad.methods import increment, leave_base
 from tinygrad_ext.tensor import sharing
 from tinygrad_ext.tensor.interop import from_numpy
-from tinygrad_ext.tensor.typed_storage import TypedStorage
+from tinygrad_ext.tensor.typed_storage import TypedStorage, contiguous_place, new_storage, require_cpu, storage_shown
 
 # ---- pickle --------------------------------------------------------------------------------------------------------
 
@@ -179,21 +179,15 @@ class UntypedStorage:
     """The block of memory behind a tensor, as bytes.
 
     Args:
-        storage: that of a tensor, the number of bytes of a new one that is not set, or the bytes as a sequence of ints.
+        storage: the number of bytes of a new one, which are not set, or the bytes as a sequence of ints.
+        device: the cpu.
     """
 
     __slots__ = ("_storage",)
 
-    def __init__(self, storage=0, *, device="cpu"):
-        if str(device) != "cpu":
-            raise NotImplementedError(f"UntypedStorage: new memory is made on the cpu, not on {device}")
-        if isinstance(storage, int):
-            if storage < 0:
-                raise RuntimeError(f"UntypedStorage: the number of bytes must not be negative, but is {storage}")
-            storage = _storage.empty_storage(storage)
-        elif storage is not None and not isinstance(storage, _storage.Storage):
-            storage = _storage.storage_of_bytes(bytes([value & 255 for value in storage]))
-        self._storage = storage
+    def __init__(self, storage=0, *, device=None):
+        require_cpu("UntypedStorage", device)
+        self._storage = storage if isinstance(storage, _storage.Storage) else new_storage(storage)
 
     def new(self):
         """One of no bytes."""
@@ -226,7 +220,7 @@ class UntypedStorage:
         return {"data": (self.data_ptr(), False), "typestr": "|u1", "shape": (self.nbytes(),), "version": 3}
 
     def __getitem__(self, at):
-        found = self._array()[at]
+        found = self._array()[contiguous_place(at)]
         if not isinstance(at, slice):
             return int(found)
         return from_numpy(found).untyped_storage()
@@ -267,6 +261,8 @@ class UntypedStorage:
 
     def copy_(self, source, non_blocking=None):
         """Write as many bytes of another block to this one. RuntimeError for blocks of another size."""
+        if not isinstance(source, (UntypedStorage, TypedStorage)):
+            raise TypeError(f"UntypedStorage.copy_: argument 'src' must be a storage, not {class_name(source)}")
         if source.nbytes() != self.nbytes():
             raise RuntimeError(
                 f"UntypedStorage.copy_: size does not match, self was {self.nbytes()} bytes but src was "
@@ -359,7 +355,8 @@ def _set_(self, source=None, storage_offset=0, size=None, stride=None):
 def _shown_by(self, source, offset, size, stride):
     """The tensor that `set_` makes of its arguments."""
     if source is None:
-        return _core.window(None if self.is_meta else _storage_of_nothing(), self.dtype, (0,), (1,), 0)
+        nothing = None if self.is_meta else _core.storage_of(functions["empty"](0))
+        return _core.window(nothing, self.dtype, (0,), (1,), 0)
     if isinstance(source, (Tensor, TypedStorage)) and source.dtype != self.dtype:
         raise RuntimeError(f"set_(): Could not set tensor of type {source.dtype} to a tensor of type {self.dtype}")
     if isinstance(source, Tensor) and size is None and not offset:
@@ -375,16 +372,18 @@ def _shown_by(self, source, offset, size, stride):
     return _core.window(block._storage, self.dtype, size, stride, offset)
 
 
-def _storage_of_nothing():
-    return _core.storage_of(functions["empty"](0))
+def _untyped_storage(self):
+    made = UntypedStorage.__new__(UntypedStorage)
+    made._storage = _core.storage_of(self)  # None on meta
+    return made
 
 
 METHODS = {
     "as_subclass": _subclass.as_subclass,
     "_make_subclass": staticmethod(_subclass.make_subclass),
     "_make_wrapper_subclass": staticmethod(_subclass.make_wrapper_subclass),
-    "untyped_storage": lambda self: UntypedStorage(_core.storage_of(self)),
-    "storage": lambda self: TypedStorage(self),
+    "untyped_storage": _untyped_storage,
+    "storage": lambda self: storage_shown(self),
     "is_pinned": lambda self: False,
     "resize_": _resize_,
     "resize_as_": _resize_as_,

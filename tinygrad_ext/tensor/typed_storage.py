@@ -1,7 +1,12 @@
 """`Tensor.storage()`: the memory behind a tensor as numbers of its dtype, one after the other."""
 
+from collections.abc import Sequence
+from numbers import Integral
+
+from tinygrad_ext.core.call.elsewhere import class_name
 from tinygrad_ext.core.call.op_tables import functions
-from tinygrad_ext.core.data.dtype import get_default_dtype
+from tinygrad_ext.core.data import storage as _storage
+from tinygrad_ext.core.data.dtype import device, get_default_dtype
 from tinygrad_ext.core.data.tensor import Tensor
 
 
@@ -9,21 +14,28 @@ class TypedStorage:
     """The elements of a tensor's whole memory, which the tensor may show a part of; deprecated in favour of bytes.
 
     Args:
-        content: the tensor to show the memory of, the number of elements of a new one, not set, or a sequence of them.
+        content: the number of elements of a new one, which are not set, or a sequence of them.
         wrap_storage: an UntypedStorage to show instead.
-        dtype: of the elements where no tensor says it, the default dtype if left out.
+        dtype: of the elements, the default dtype if left out.
+        device: the cpu.
     """
 
     __slots__ = ("_shown",)
 
     def __init__(self, content=0, *, wrap_storage=None, dtype=None, device=None):
-        tensor = content
-        if not isinstance(content, Tensor):
-            tensor = _made(content, wrap_storage, dtype or get_default_dtype(), device)
-        count = tensor.untyped_storage().nbytes() // tensor.element_size()
-        lying = tensor._conj() if tensor.is_conj() else tensor
-        lying = lying._neg_view() if tensor.is_neg() else lying
-        self._shown = lying.detach().as_strided((count,), (1,), 0)
+        dtype = dtype or get_default_dtype()
+        require_cpu("TypedStorage", device)
+        if wrap_storage is not None:
+            self._shown = functions["empty"](0, dtype=dtype).set_(wrap_storage)
+        elif (count := size_asked(content)) is not None or isinstance(content, bool):
+            self._shown = functions["empty"](int(content) if count is None else count, dtype=dtype)
+        elif isinstance(content, Sequence) and not isinstance(content, (str, bytes)):
+            self._shown = functions["empty"](0, dtype=dtype).new_tensor(list(content), dtype=dtype).reshape(-1)
+        else:
+            raise TypeError(
+                "TypedStorage(): argument 'content' must be a number of elements or a sequence of them, not "
+                f"{class_name(content)}: storage() of a tensor shows what it has"
+            )
 
     dtype = property(lambda self: self._shown.dtype)
     device = property(lambda self: self._shown.device)
@@ -65,11 +77,11 @@ class TypedStorage:
 
     def clone(self):
         """Another one with the same numbers."""
-        return TypedStorage(self._shown.clone())
+        return storage_shown(self._shown.clone())
 
     def copy_(self, source, non_blocking=None):
-        """Write the numbers of another one of as many."""
-        self._shown.copy_(source._shown)
+        """Write the bytes of another one, or of an UntypedStorage, of as many; RuntimeError for another count."""
+        self.untyped().copy_(source)
         return self
 
     def fill_(self, value):
@@ -78,8 +90,10 @@ class TypedStorage:
         return self
 
     def type(self, dtype=None):
-        """The name of the legacy type of tensors of this kind; a copy of another dtype where one is given."""
-        return self._shown.type() if dtype is None else TypedStorage(self._shown.to(dtype))
+        """The name of the legacy type of this kind; a copy of another dtype where one is given."""
+        if dtype is not None:
+            return storage_shown(self._shown.to(dtype))
+        return self._shown.type().replace("Tensor", "Storage") if self._shown.is_cpu else "torch.storage.TypedStorage"
 
     def is_shared(self):
         """Whether other processes may share the memory."""
@@ -89,13 +103,59 @@ class TypedStorage:
         return f"[TypedStorage of {self.dtype} and size {len(self)}]"
 
 
-def _made(count, wrap_storage, dtype, device):
-    """The tensor behind a storage that is not made of one."""
-    empty = functions["empty"](0 if wrap_storage is not None or not isinstance(count, int) else count, dtype=dtype)
-    if device is not None and str(device) != "cpu":
-        raise NotImplementedError(f"TypedStorage: new memory is made on the cpu, not on {device}")
-    if wrap_storage is not None:
-        return empty.set_(wrap_storage)
-    if isinstance(count, int):
-        return empty
-    return empty.new_tensor(list(count), dtype=dtype)
+def storage_shown(tensor):
+    """The whole memory behind a tensor, as numbers of its dtype."""
+    made = TypedStorage.__new__(TypedStorage)
+    count = tensor.untyped_storage().nbytes() // tensor.element_size()
+    lying = tensor._conj() if tensor.is_conj() else tensor
+    lying = lying._neg_view() if tensor.is_neg() else lying
+    made._shown = lying.detach().as_strided((count,), (1,), 0)
+    return made
+
+
+# ---- what both kinds of storage ask of their arguments -------------------------------------------------------------
+
+
+def require_cpu(name, place):
+    """Refuse new memory anywhere but on the cpu, where it is by default."""
+    if place is not None and device(place).type != "cpu":
+        raise NotImplementedError(f"{name}: new memory is made on the cpu, not on {place}")
+
+
+def size_asked(value):
+    """The int that a size is, of Python or NumPy; None for a bool and for what is no int."""
+    return None if isinstance(value, bool) or not isinstance(value, Integral) else int(value)
+
+
+def new_storage(value):
+    """Memory of so many bytes, which are not set, or with the bytes of a sequence of ints."""
+    if isinstance(value, Tensor) and value.dim() == 0:
+        value = value.item()
+    size = size_asked(value)
+    if size is not None:
+        if size < 0:
+            raise RuntimeError(f"UntypedStorage: the number of bytes must not be negative, but is {size}")
+        return _storage.empty_storage(size)
+    # arrays and storages are read too, as all that has a length and items, but no tensor
+    if isinstance(value, (Tensor, dict)) or not hasattr(value, "__len__") or not hasattr(value, "__getitem__"):
+        raise RuntimeError(
+            f"UntypedStorage(): Expected a sequence type, but got {class_name(value)}: pass a number of "
+            "bytes, or a sequence of ints"
+        )
+    for item in value:
+        if not isinstance(item, int):
+            raise RuntimeError(
+                f"UntypedStorage(): tried to construct a storage from a sequence ({class_name(value)}), but one of the "
+                f"items was of type {class_name(item)} instead of int"
+            )
+    return _storage.storage_of_bytes(bytes([item & 255 for item in value]))
+
+
+def contiguous_place(at):
+    """A place in a storage or a slice of it; RuntimeError for a slice that leaves bytes out."""
+    if isinstance(at, slice) and at.step not in (None, 1):
+        raise RuntimeError(
+            f"UntypedStorage: Trying to slice with a step of {at.step}, but only a step of 1 is supported: "
+            "tolist() gives the bytes as a list"
+        )
+    return at

@@ -5,6 +5,7 @@ import resource
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import tinygrad_ext as tg
@@ -107,6 +108,14 @@ def test_bytes_of_a_storage_are_read_written_and_mapped(tmp_path):
     assert path.read_bytes()[0] == 9 and len(tg.UntypedStorage.from_file(str(path))) == 0
 
 
+def test_slices_of_storages_leave_no_bytes_out():
+    memory = tg.UntypedStorage([1, 2, 3, 4])
+    assert memory[1:3:1].tolist() == [2, 3]
+    for step in (2, -1):
+        with pytest.raises(RuntimeError, match=f"Trying to slice with a step of {step}, but only a step of 1"):
+            memory[::step]
+
+
 def test_bytes_are_filled_with_ints():
     block = tg.zeros(1).untyped_storage()
     assert block.fill_(300).tolist() == [44] * 4 and block.fill_(-1).tolist() == [255] * 4
@@ -118,20 +127,74 @@ def test_bytes_are_filled_with_ints():
 def test_storages_are_made_of_nothing_but_sizes_and_numbers():
     assert tg.UntypedStorage([1, 258]).tolist() == [1, 2] and tg.UntypedStorage(3).fill_(7).tolist() == [7] * 3
     assert tg.UntypedStorage().nbytes() == 0 == tg.UntypedStorage([5]).new().nbytes()
+    assert tg.UntypedStorage(b"ab").tolist() == [97, 98] and tg.UntypedStorage(range(-1, 1)).tolist() == [255, 0]
+    assert tg.UntypedStorage(tg.UntypedStorage([4, 5])).tolist() == [4, 5]
+    for size in (np.int64(3), np.uint8(3), tg.tensor(3)):
+        assert len(tg.UntypedStorage(size)) == 3
     with pytest.raises(RuntimeError, match="must not be negative, but is -1"):
         tg.UntypedStorage(-1)
+    for wrong in (3.0, np.float32(3), True, np.bool_(True), None, tg.ones(2), tg.tensor(3.0), tg.tensor(True), {1, 2}):
+        with pytest.raises(RuntimeError, match="Expected a sequence type, but got"):
+            tg.UntypedStorage(wrong)
+    for wrong, kind in ([1.5], "float"), ("abc", "str"), ([None], "NoneType"), (np.array([1]), "int64"):
+        with pytest.raises(RuntimeError, match=f"one of the items was of type (numpy.)?{kind} instead of int"):
+            tg.UntypedStorage(wrong)
+
+
+@pytest.mark.parametrize("kind", [tg.UntypedStorage, tg.TypedStorage])
+def test_new_storages_are_on_the_cpu_however_it_is_named(kind):
+    for place in (None, "cpu", "cpu:0", tg.device("cpu"), tg.device("cpu", 0)):
+        made = kind(3, device=place)
+        assert len(made) == 3 and made.device.type == "cpu" and kind([1, 2], device=place).tolist() == [1, 2]
     with pytest.raises(NotImplementedError, match="new memory is made on the cpu, not on meta"):
-        tg.UntypedStorage(2, device="meta")
+        kind(2, device="meta")
 
 
 def test_typed_storages_are_made_filled_copied_and_converted():
     made = tg.TypedStorage([1, 2, 3], dtype=tg.float64)
-    assert made.tolist() == [1.0, 2.0, 3.0] and made.dtype == tg.float64 and made.type() == "torch.DoubleTensor"
+    assert made.tolist() == [1.0, 2.0, 3.0] and made.dtype == tg.float64
     other = tg.TypedStorage(3, dtype=tg.float64).fill_(4)
     assert other.clone().copy_(made).tolist() == made.tolist() and other.tolist() == [4.0] * 3
     assert made.type(tg.int32).tolist() == [1, 2, 3]
     shown = tg.TypedStorage(wrap_storage=made.untyped(), dtype=tg.float64)
     shown[1] = 9
     assert made.tolist() == [1.0, 9.0, 3.0] and len(tg.TypedStorage()) == 0
-    with pytest.raises(NotImplementedError, match="new memory is made on the cpu"):
-        tg.TypedStorage(2, device="meta")
+
+
+def test_typed_storages_are_made_of_nothing_but_sizes_and_numbers():
+    assert len(tg.TypedStorage(np.int64(3))) == 3 and len(tg.TypedStorage(True)) == 1
+    assert tg.TypedStorage(bytearray(b"ab")).tolist() == [97, 98] and tg.TypedStorage([[1, 2]]).tolist() == [1, 2]
+    for wrong in (3.0, None, "abc", b"ab", tg.ones(2), tg.tensor(3), np.array([1, 2]), np.bool_(True), {1, 2}):
+        with pytest.raises(TypeError, match="must be a number of elements or a sequence of them"):
+            tg.TypedStorage(wrong)
+
+
+def test_typed_storages_name_the_legacy_class_of_storages_of_their_kind():
+    names = {
+        tg.float32: "Float",
+        tg.bfloat16: "BFloat16",
+        tg.bool: "Bool",
+        tg.int64: "Long",
+        tg.complex64: "ComplexFloat",
+    }
+    for dtype, name in names.items():
+        assert tg.TypedStorage(1, dtype=dtype).type() == f"torch.{name}Storage"
+    assert tg.ones(2, device="meta").storage().type() == "torch.storage.TypedStorage"
+
+
+def test_typed_storages_copy_the_bytes_of_storages_of_as_many():
+    made = tg.TypedStorage([1.0, 2.0, 3.0])
+    for other in ([9.0], [1.0] * 4):
+        with pytest.raises(RuntimeError, match=f"size does not match, self was 12 bytes but src was {4 * len(other)}"):
+            made.copy_(tg.TypedStorage(other))
+    with pytest.raises(RuntimeError, match="size does not match, self was 12 bytes but src was 24"):
+        made.copy_(tg.TypedStorage([1, 2, 3], dtype=tg.float64))
+    for wrong in (tg.ones(3), [1, 2, 3], 3):
+        for kind in (made, made.untyped()):
+            with pytest.raises(TypeError, match="argument 'src' must be a storage"):
+                kind.copy_(wrong)
+    assert made.tolist() == [1.0, 2.0, 3.0]
+    assert made.copy_(tg.tensor([9.0, 8.0, 7.0]).untyped_storage()) is made and made.tolist() == [9.0, 8.0, 7.0]
+    ones = tg.ones(3).view(tg.int32)
+    assert made.copy_(ones.storage()).tolist() == [1.0] * 3
+    assert made.copy_(tg.TypedStorage([5, 6, 7], dtype=tg.int32)).untyped().tolist()[::4] == [5, 6, 7]
