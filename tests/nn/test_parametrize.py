@@ -255,11 +255,21 @@ def test_older_names_work_and_say_so():
 def test_pruning_counts_and_checks_amounts_under_the_names_that_libraries_import():
     prune = nn.utils.prune
     assert prune._compute_nparams_toprune(0.25, 10) == 2 and prune._compute_nparams_toprune(3, 10) == 3
-    prune._validate_pruning_amount(10, 10)
+    # as many as are asked for: what the amount may be is asked before, by the other two
+    assert prune._compute_nparams_toprune(11, 10) == 11 and prune._compute_nparams_toprune(1.5, 10) == 15
+    for amount in (10, -1, 1.5, 0.5):
+        assert prune._validate_pruning_amount(amount, 10) is None
     with pytest.raises(ValueError, match="amount=11 should be smaller than the number of parameters to prune=10"):
         prune._validate_pruning_amount(11, 10)
-    with pytest.raises(ValueError, match="amount=1.5 should either be a float"):
-        prune._validate_pruning_amount_init(1.5)
+    for amount in (1.5, -0.5, -1):
+        with pytest.raises(ValueError, match=f"amount={amount} should either be a float"):
+            prune._validate_pruning_amount_init(amount)
+    for cut in (prune.l1_unstructured, prune.random_unstructured):
+        with pytest.raises(ValueError, match="amount=5 should be smaller than the number of parameters to prune=4"):
+            cut(nn.Linear(2, 2), "weight", 5)
+    for cut, given in ((prune.random_structured, {}), (prune.ln_structured, {"n": 2})):
+        with pytest.raises(ValueError, match="amount=3 should be smaller than the number of parameters to prune=2"):
+            cut(nn.Linear(2, 2), "weight", 3, dim=0, **given)
 
 
 def test_handles_show_the_tables_of_their_hooks():

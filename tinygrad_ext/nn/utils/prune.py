@@ -178,13 +178,11 @@ def _validate_pruning_amount_init(amount):
 
 
 def _validate_pruning_amount(amount, tensor_size):
-    _validate_pruning_amount_init(amount)
     if isinstance(amount, numbers.Integral) and amount > tensor_size:
         raise ValueError(f"{amount=} should be smaller than the number of parameters to prune={tensor_size}")
 
 
 def _compute_nparams_toprune(amount, tensor_size):
-    _validate_pruning_amount(amount, tensor_size)
     return amount if isinstance(amount, numbers.Integral) else round(amount * tensor_size)
 
 
@@ -213,6 +211,7 @@ class _Unstructured(BasePruningMethod):
 
     def compute_mask(self, t, default_mask):
         """The mask, with as many more zeros."""
+        _validate_pruning_amount(self.amount, t.nelement())
         count = _compute_nparams_toprune(self.amount, t.nelement())
         mask = default_mask.clone(memory_format=tg.contiguous_format)
         if count:
@@ -253,6 +252,7 @@ class _Structured(BasePruningMethod):
         if not -t.dim() <= self.dim < t.dim():
             raise IndexError(f"Invalid index {self.dim} for tensor of size {tuple(t.shape)}")
         size = t.shape[self.dim]
+        _validate_pruning_amount(self.amount, size)
         count = _compute_nparams_toprune(self.amount, size)
         if count == 0:
             return default_mask
