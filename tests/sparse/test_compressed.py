@@ -222,6 +222,10 @@ def test_indices_keep_their_dtype_in_the_other_layout(layout):
 def test_compressed_places_are_not_coalesced(layout):
     with pytest.raises(RuntimeError, match="coalesce expected sparse coordinate tensor layout"):
         make(layout).coalesce()
+    with pytest.raises(
+        RuntimeError, match="is_coalesced expected sparse coordinate tensor layout but got torch.sparse_cs"
+    ):
+        make(layout).is_coalesced()
     assert (make(layout) / 2).to_dense().tolist() == [[v / 2 for v in row] for row in DENSE]
 
 

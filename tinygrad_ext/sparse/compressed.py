@@ -83,6 +83,12 @@ class CompressedTensor(SparseTensor):
         """RuntimeError: the places are compressed."""
         raise RuntimeError(f"coalesce expected sparse coordinate tensor layout but got {self.layout}")
 
+    def is_coalesced(self):
+        """RuntimeError: the places are compressed."""
+        raise RuntimeError(
+            f"is_coalesced expected sparse coordinate tensor layout but got {self.layout}: to_sparse() makes one of it"
+        )
+
     def with_values(self, values):
         """Other values at the same places."""
         compressed, plain, layout = self._compressed
