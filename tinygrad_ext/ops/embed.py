@@ -225,28 +225,31 @@ op(
 def _channel_dropout(name, ranks, input, p, training, inplace):
     """Dropout of whole channels; an input without the batch dimension counts as one example."""
     _check_p(p)
-    if name == "dropout2d" and input.dim() == 3:
-        import warnings
-
-        warnings.warn(
+    rank = input.dim()
+    alone = name != "dropout2d" and rank == ranks[0]
+    if name == "dropout2d" and rank == 3:
+        _warn_of_rank(
             "dropout2d: Received a 3-D input to dropout2d, which is taken as (N, C, L), as dropout1d takes it. For a "
-            "single image (C, H, W) add the batch dimension with unsqueeze(0).",
-            UserWarning,
-            stacklevel=2,
+            "single image (C, H, W) add the batch dimension with unsqueeze(0)."
         )
-        return _drop(input, p, training, inplace, True)
-    if input.dim() not in ranks:
-        expected = f"{name}: Expected {ranks[0]}D or {ranks[1]}D input, but received a {input.dim()}D input."
-        if name == "dropout1d" or input.dim() < 2:
+    elif rank not in ranks:
+        expected = f"{name}: Expected {ranks[0]}D or {ranks[1]}D input, but received a {rank}D input."
+        if name == "dropout1d":
             raise RuntimeError(f"{expected} It drops whole channels; dropout drops single elements.")
-        import warnings
-
-        warnings.warn(f"{expected} It is taken as (N, C, *), whose channels are dropped.", UserWarning, stacklevel=2)
-        return _drop(input, p, training, inplace, True)
-    if input.dim() == ranks[0]:
+        alone = name == "dropout3d"  # whatever has not five dimensions is one example
+        _warn_of_rank(f"{expected} It is taken as {'(C, *)' if alone else '(N, C, *)'}, whose channels are dropped.")
+        if rank + alone < 2 and training and p != 0:
+            raise RuntimeError(f"{expected} There are no channels to drop; dropout drops single elements.")
+    if alone:
         found = _drop(input.unsqueeze(0), p, training, inplace, True).squeeze(0)
         return input if inplace else found
     return _drop(input, p, training, inplace, True)
+
+
+def _warn_of_rank(text):
+    import warnings
+
+    warnings.warn(text, UserWarning, stacklevel=4)  # where dropout2d or dropout3d is called
 
 
 op(
