@@ -1,5 +1,6 @@
 """The list of PyTorch's public names is PyTorch's, its marks are true, and errors speak by it."""
 
+import difflib
 import json
 import subprocess
 import sys
@@ -126,3 +127,11 @@ def test_an_absent_module_can_be_imported_and_says_at_use_that_it_is_not_here():
 @pytest.mark.parametrize("question", ["None", "hasattr(tg, '__wrapped__')", "hasattr(tg.nn, '__no_such__')"])
 def test_the_list_is_not_read_before_an_error_is_made(question):
     printed(f"import sys, tinygrad_ext as tg; {question}; assert 'tinygrad_ext.errors.torch_names' not in sys.modules")
+
+
+def test_what_is_near_is_looked_for_once(monkeypatch):
+    asked = []
+    monkeypatch.setattr(difflib, "get_close_matches", lambda name, *more, **options: asked.append(name) or [])
+    for _ in range(3):
+        assert not hasattr(tg, "nothing_of_this_name") and not hasattr(tg.nn, "nothing_of_this_name")
+    assert asked == ["nothing_of_this_name"] * 2

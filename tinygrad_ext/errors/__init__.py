@@ -1,5 +1,6 @@
 """Messages that several parts of the package build alike."""
 
+import functools
 import importlib
 import sys
 
@@ -13,16 +14,19 @@ def no_attribute(module, name, known, more=""):
     """The AttributeError for a name that a public module lacks: does PyTorch have it, what is near, what to read."""
     if name.startswith("__"):  # Python's own questions, as `hasattr(module, "__wrapped__")`, load nothing
         return AttributeError(f"module '{module}' has no attribute '{name}'")
+    more = _hint(module, name, frozenset(known)) + more
+    return AttributeError(f"module '{module}' has no attribute '{name}'.{more} What differs from PyTorch: {PAGE}.")
+
+
+@functools.lru_cache(1000)  # a library may ask by `hasattr` at every step
+def _hint(module, name, known):
     import difflib
 
     from tinygrad_ext.errors.torch_names import hint  # lazy: json, for an error only
 
-    text = f"module '{module}' has no attribute '{name}'."
-    near = difflib.get_close_matches(name, known, 3, cutoff=0.7)
+    near = difflib.get_close_matches(name, sorted(known), 3, cutoff=0.7)
     absent = hint(module, name, near)
-    if not absent and near:
-        text += f" Did you mean '{near[0]}'?"
-    return AttributeError(f"{text}{absent}{more} What differs from PyTorch: {PAGE}.")
+    return f" Did you mean '{near[0]}'?" if near and not absent else absent
 
 
 def stand_in(place):
