@@ -60,29 +60,30 @@ INDEX = {
     "_max_pool_gather": lambda: aten._max_pool_gather(row[None], index[None], 1),
 }
 
-mask = tg.rand(300, 200) > 0.5
+sheet = tg.rand(600, 5 * N // 600)  # enough for several threads
+mask = sheet > 0.5
 MASK = {
-    "masked_select": lambda: tg.masked_select(square, mask),
-    "_masked_select_backward": lambda: aten._masked_select_backward(table, [300, 200], mask),
-    "masked_scatter": lambda: tg.masked_scatter(square, mask, table),
-    "masked_fill": lambda: tg.masked_fill(square, mask, 1.0),
+    "masked_select": lambda: tg.masked_select(sheet, mask),
+    "_masked_select_backward": lambda: aten._masked_select_backward(sheet.reshape(-1), [*sheet.shape], mask),
+    "masked_scatter": lambda: tg.masked_scatter(sheet, mask, sheet),
+    "masked_fill": lambda: tg.masked_fill(sheet, mask, 1.0),
     "nonzero": lambda: tg.nonzero(mask),
-    "index": lambda: square[mask],
-    "index, rows": lambda: tg.rand(300, 200, 2)[mask],
-    "setitem": lambda: square.clone().__setitem__(mask, 1.0),
+    "index": lambda: sheet[mask],
+    "index, rows": lambda: tg.rand(*sheet.shape, 2)[mask],
+    "setitem": lambda: sheet.clone().__setitem__(mask, 1.0),
 }
 
-values = tg.rand(N)
+values, others = tg.rand(5 * N), tg.rand(5 * N)
 VALUES = {
     "median": lambda: tg.median(values),
-    "nanmedian": lambda: tg.nanmedian(values.reshape(300, 200), 1),
+    "nanmedian": lambda: tg.nanmedian(values.reshape(300, -1), 1),
     "sort": lambda: tg.sort(values),
     "topk": lambda: tg.topk(values, 100),
     "kthvalue": lambda: tg.kthvalue(values, 100),
     "multinomial": lambda: tg.multinomial(values, 100),
     "multinomial, again": lambda: tg.multinomial(values, 100, replacement=True),
     "searchsorted": lambda: tg.searchsorted(values, values),
-    "argmax": lambda: row.repeat(1000)[tg.argmax(values)],
+    "argmax": lambda: row.repeat(5000)[tg.argmax(values)],
     "max_pool1d": lambda: F.max_pool1d(values[None], 4),
 }
 
@@ -150,7 +151,7 @@ def spoil_mask():
 def spoil_values():
     """Write NaN, and numbers again."""
     values.fill_(float("nan"))
-    values.copy_(table)
+    values.copy_(others)
 
 
 def spoil_memory():

@@ -1,13 +1,18 @@
 /* Offsets of index numbers, checked against the bounds once, and the plan that moves blocks. See advanced.h.
  *
- * All indices become offsets before anything moves, so a bad one leaves the table as it was, and several index tensors add up
- * to one offset a point. Rejected: looking at each index as its block moves; it saves a pass over the indices, and an error
- * in the last one would come when all others were written. */
+ * All indices become offsets before anything is written, so a bad one leaves the table as it was, and several index tensors add up
+ * to one offset a point. Rejected: looking at each index as its block is written; it saves a pass over the indices, and an error
+ * in the last one would come when all others were written. What is read goes to the result alone. */
 #include "advanced.h"
+#include "gather.h"
 #include "isa.h"
+#include "once.h"
+#include <stdatomic.h>
 #include <stdio.h>
 
 extern const tgx_picks_table tgx_picks_loops_base, tgx_picks_loops_avx2, tgx_picks_loops_avx512;
+
+enum { SMALL_BLOCK = 64 }; /* elements of a point, above which its offset is a small part of the work */
 
 static const tgx_picks_table *best(void) {
     static const tgx_picks_table *chosen;
@@ -33,12 +38,38 @@ static int refuse(tgx_call *c, int outside, int64_t index, int dim, int64_t size
     }
 }
 
+/* Offsets in several threads; bad: the first point outside the bounds, whose index then stands in its offset's place. */
+typedef struct {
+    tgx_picks *p;
+    const int64_t *index;
+    int64_t *offset, size;
+    ptrdiff_t stride;
+    int flags;
+    _Atomic int64_t bad;
+} aim_t;
+
+static int note_bad(aim_t *a, int64_t at) {
+    int64_t first = a->bad;
+    while (at < first && !atomic_compare_exchange_weak(&a->bad, &first, at)) {}
+    return 1;
+}
+
+static int aim_part(void *context, ptrdiff_t lo, ptrdiff_t hi) {
+    aim_t *a = context;
+    const int64_t bad = best()->offsets(a->offset + lo, a->index + lo, hi - lo, a->size, a->stride, a->flags);
+    return bad < 0 ? 0 : note_bad(a, lo + bad);
+}
+
+static aim_t aim_of(tgx_picks *p, int64_t *offset, const tgx_tensor *table, int dim, const int64_t *index, int flags) {
+    return (aim_t){.p = p, .index = index, .offset = offset, .size = table->sizes[dim], .flags = flags,
+                   .stride = table->strides[dim] * tgx_itemsize[table->dtype], .bad = INT64_MAX};
+}
+
 int tgx_picks_aim(tgx_call *c, tgx_picks *p, int64_t *offset, const tgx_tensor *table, int dim, const int64_t *index, int flags,
                   int outside, const char *title) {
-    int64_t size = table->sizes[dim];
-    int64_t bad = best()->offsets(offset, index, p->points, size, table->strides[dim] * tgx_itemsize[table->dtype], flags);
+    aim_t a = aim_of(p, offset, table, dim, index, flags);
     p->offset = offset;
-    return bad < 0 ? 0 : refuse(c, outside, offset[bad], dim, size, title);
+    return tgx_range(c, aim_part, &a, p->points, TGX_SMALL) ? refuse(c, outside, offset[a.bad], dim, a.size, title) : 0;
 }
 
 void tgx_picks_lay(tgx_picks *p, const tgx_tensor *table, const int *dims, int n) {
@@ -110,6 +141,52 @@ int tgx_picks_read(tgx_call *c, tgx_picks *p, tgx_tensor *out) {
     units = lay_dense(p, out->data, out->count);
     if (out->count <= TGX_SMALL) return read_part(p, 0, units);
     return tgx_range(c, read_part, p, units, 1 + TGX_SMALL * units / out->count);
+}
+
+/* Points lo to hi of a plan without outer dimensions, a run at a time: their offsets, then what lies there. */
+static int read_runs(void *context, ptrdiff_t lo, ptrdiff_t hi) {
+    aim_t *a = context;
+    int64_t offset[TGX_RUN];
+    tgx_picks run = *a->p;
+    for (run.offset = offset; lo < hi; lo += run.points) {
+        run.points = hi - lo < TGX_RUN ? hi - lo : TGX_RUN;
+        run.dense = a->p->dense + lo * run.point_dense;
+        const int64_t bad = best()->offsets(offset, a->index + lo, run.points, a->size, a->stride, a->flags);
+        if (bad >= 0) {
+            a->offset[lo + bad] = offset[bad];
+            return note_bad(a, lo + bad);
+        }
+        best()->run(&run, TGX_READ, 0, run.points);
+    }
+    return 0;
+}
+
+/* Single elements that lie behind each other. */
+static int read_plain(void *context, ptrdiff_t lo, ptrdiff_t hi) {
+    const aim_t *a = context;
+    const int width = a->p->width;
+    char *data[] = {a->p->dense + lo * width, a->p->table, (char *)(a->index + lo)};
+    const ptrdiff_t steps[] = {width, 0, sizeof *a->index};
+    const tgx_scalar aux[] = {{.i = a->size}, {.i = width}};
+    return tgx_gather_loops_here()->gather[__builtin_ctz((unsigned)width)](data, steps, hi - lo, aux);
+}
+
+int tgx_picks_read_along(tgx_call *c, const tgx_tensor *table, int dim, const tgx_tensor *index, int flags, int outside,
+                         const char *title, tgx_tensor *out) {
+    int64_t few[TGX_FEW];
+    tgx_picks p;
+    p.points = index->count;
+    tgx_picks_lay(&p, table, &dim, 1);
+    aim_t a = aim_of(&p, p.points <= TGX_FEW ? few : c->scratch, table, dim, (const int64_t *)index->data, TGX_FIRST | flags);
+    if (p.nouter || p.points <= TGX_RUN || out->count > SMALL_BLOCK * p.points) {
+        int code = tgx_picks_aim(c, &p, a.offset, table, dim, a.index, a.flags, outside, title);
+        return code ? code : tgx_picks_read(c, &p, out);
+    }
+    lay_dense(&p, out->data, out->count);
+    /* without offsets, unless indices are negative */
+    if (!p.ninner && a.stride == p.width && !tgx_range(c, read_plain, &a, p.points, TGX_SMALL)) return 0;
+    const int64_t grain = 1 + TGX_SMALL * p.points / (out->count + 1);
+    return tgx_range(c, read_runs, &a, p.points, grain) ? refuse(c, outside, a.offset[a.bad], dim, a.size, title) : 0;
 }
 
 void tgx_picks_write(tgx_picks *p, const void *values, int64_t count, int move) {

@@ -50,6 +50,9 @@ void tgx_picks_lay(tgx_picks *p, const tgx_tensor *table, const int *dims, int n
 /* Both for one index tensor. */
 int tgx_picks_along(tgx_call *c, tgx_picks *p, int64_t *few, const tgx_tensor *table, int dim, const tgx_tensor *index, int flags,
                     int outside, const char *title);
+/* All of that and the reading of what is aimed at: of small blocks the offsets of a few points at a time. */
+int tgx_picks_read_along(tgx_call *c, const tgx_tensor *table, int dim, const tgx_tensor *index, int flags, int outside,
+                         const char *title, tgx_tensor *out);
 /* Fill a contiguous result; put contiguous values, or one for all, to the table. */
 int tgx_picks_read(tgx_call *c, tgx_picks *p, tgx_tensor *out);
 void tgx_picks_write(tgx_picks *p, const void *values, int64_t count, int move);

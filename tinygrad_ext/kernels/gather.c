@@ -9,7 +9,7 @@
 
 extern const tgx_gather_table tgx_gathers_base, tgx_gathers_avx2, tgx_gathers_avx512;
 
-static const tgx_gather_table *best(void) {
+const tgx_gather_table *tgx_gather_loops_here(void) {
     static const tgx_gather_table *chosen;
     if (!chosen) chosen = TGX_PICK(tgx_gathers);
     return chosen;
@@ -102,7 +102,7 @@ static int gather_run(tgx_call *c) {
     tgx_iter_add(&it, table.data, out.sizes, strides, out.rank, width);
     it.stays |= 1u << 1;        /* an index reaches beyond its element */
     add(&it, &index);
-    if (!tgx_walk(c->services, &it, best()->gather[width == 1 ? 0 : width == 2 ? 1 : width == 4 ? 2 : width == 8 ? 3 : 4], aux)) return 0;
+    if (!tgx_walk(c->services, &it, tgx_gather_loops_here()->gather[width == 1 ? 0 : width == 2 ? 1 : width == 4 ? 2 : width == 8 ? 3 : 4], aux)) return 0;
     return refuse_outside(c, &index, dim, table.sizes[dim]);
 }
 TGX_KERNEL(gather, gather_shape, gather_run, 0)
@@ -142,7 +142,7 @@ static int check_bounds(tgx_call *c, const tgx_tensor *index, int dim, int64_t s
     tgx_iter_begin(&it, index->sizes, index->rank);
     add(&it, index);
     tgx_iter_plan(&it);
-    return tgx_iter_run(&it, best()->check, &aux) ? refuse_outside(c, index, dim, size) : 0;
+    return tgx_iter_run(&it, tgx_gather_loops_here()->check, &aux) ? refuse_outside(c, index, dim, size) : 0;
 }
 
 /* Write source, of the index's rank or one element for all, into table. Sizes and dtypes have been checked. */
@@ -158,7 +158,7 @@ static int scatter_into(tgx_call *c, const tgx_tensor *table, int dim, const tgx
         if (i != dim && (w.cut < 0 || w.index.sizes[i] > w.index.sizes[w.cut])) w.cut = i;
     }
     w.source_strides = source->rank == w.index.rank ? source->strides : still;
-    w.loop = best()->scatter[kind][table->dtype];
+    w.loop = tgx_gather_loops_here()->scatter[kind][table->dtype];
     w.aux[0].i = w.table.sizes[dim], w.aux[1].i = w.table.strides[dim] * tgx_itemsize[table->dtype];
     units = w.cut < 0 ? 1 : w.index.sizes[w.cut];
     if (index->count <= TGX_SMALL) code = scatter_part(&w, 0, units);
@@ -191,7 +191,7 @@ static int scattered_shape(tgx_call *c, int kind, const char *title) {
         source = tgx_lifted(src->tensor);
         if (check_source(c, &table, &index, &source, (int)tgx_int(c, 1))) return TGX_FAILED;
     }
-    if (!best()->scatter[kind][x->dtype]) return refuse_dtype(c, x->dtype, title);
+    if (!tgx_gather_loops_here()->scatter[kind][x->dtype]) return refuse_dtype(c, x->dtype, title);
     if (check_sizes(c, &table, &index, (int)tgx_int(c, 1))) return TGX_FAILED;
     tgx_writes(c, 0, 0);
     return 0;
@@ -279,7 +279,7 @@ static int scatter_reduce_shape(tgx_call *c) {
     c->notes[0] = reductions[k].kind, c->notes[1] = reductions[k].mean;
     if (scattered_shape(c, reductions[k].kind, tgx_int(c, 5) ? "scatter" : "scatter_reduce")) return TGX_FAILED;
     if (!reductions[k].mean) return 0;
-    if (!best()->mean[x->dtype])
+    if (!tgx_gather_loops_here()->mean[x->dtype])
         return tgx_fail(c, TGX_NOT_IMPLEMENTED_ERROR, "\"scatter_reduce\" mean not implemented for '%s': convert self and src first, "
                         "for example with .float()", tgx_dtype_title(x->dtype));
     c->scratch_bytes = x->count * (int64_t)sizeof(int64_t);
@@ -298,7 +298,7 @@ static int divide(tgx_call *c, const tgx_tensor *out, int dim, const tgx_tensor 
     tgx_iter_begin(&it, out->sizes, out->rank);
     add(&it, out);
     add(&it, &counts);
-    return tgx_walk(c->services, &it, best()->mean[out->dtype], NULL);
+    return tgx_walk(c->services, &it, tgx_gather_loops_here()->mean[out->dtype], NULL);
 }
 
 static int scatter_reduce_run(tgx_call *c) {

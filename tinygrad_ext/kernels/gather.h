@@ -15,4 +15,6 @@ typedef struct {
     tgx_loop scatter[TGX_SCATTER_KINDS][TGX_NTYPES];
     tgx_loop mean[TGX_NTYPES];      /* data: sums, counts (int64): sums become means, rounded down for integers */
 } tgx_gather_table;
+
+const tgx_gather_table *tgx_gather_loops_here(void);
 #endif

@@ -158,7 +158,7 @@ static int64_t *coordinates(tgx_call *c, const tgx_tensor *mask, int64_t n, int6
         if (mask->count) c->services->copy(&to, mask);
         data = spare;
     }
-    tgx_mask_loops()->true_coordinates(data, mask->dtype, mask->sizes, mask->rank, n, into);
+    tgx_mask_loops()->true_coordinates(data, mask->dtype, mask->sizes, mask->rank, 0, mask->count, n, n, into);
     return into;
 }
 
@@ -249,19 +249,15 @@ static int index_masked(tgx_call *c, const tgx_tensor *mask) {
         if (mask->count) c->services->copy(&to, mask);
         data = c->scratch;
     }
-    tgx_mask_loops()->compress(out->data, x->data, (const uint8_t *)data, mask->count, out->count, tgx_itemsize[x->dtype]);
+    tgx_compress(c, out->data, x->data, (const uint8_t *)data, mask->count, out->count, tgx_itemsize[x->dtype]);
     return 0;
 }
 
 static int index_run(tgx_call *c) {
     const tgx_tensor *x = tgx_in(c, 0), *only = first_only(x, &c->args[1]), *mask = lone_mask(x, &c->args[1]);
-    int64_t few[TGX_FEW];
     tgx_picks p;
     indices all;
-    if (only) {
-        if (tgx_picks_along(c, &p, few, x, 0, only, TGX_NEGATIVE, TGX_OUT_INDEX, "index")) return TGX_FAILED;
-        return tgx_picks_read(c, &p, tgx_out(c, 0));
-    }
+    if (only) return tgx_picks_read_along(c, x, 0, only, TGX_NEGATIVE, TGX_OUT_INDEX, "index", tgx_out(c, 0));
     if (mask) return index_masked(c, mask);
     if (open_indices(c, &all, x, &c->args[1], 1)) return TGX_FAILED;
     if (all.n == 0) return 0;

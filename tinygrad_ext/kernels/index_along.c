@@ -43,10 +43,7 @@ static int index_select_shape(tgx_call *c) {
 
 static int index_select_run(tgx_call *c) {
     tgx_tensor table = tgx_lifted(tgx_in(c, 0));
-    int64_t few[TGX_FEW];
-    tgx_picks p;
-    if (tgx_picks_along(c, &p, few, &table, (int)tgx_int(c, 1), tgx_in(c, 2), 0, TGX_OUT_SELECT, "index_select")) return TGX_FAILED;
-    return tgx_picks_read(c, &p, tgx_out(c, 0));
+    return tgx_picks_read_along(c, &table, (int)tgx_int(c, 1), tgx_in(c, 2), 0, TGX_OUT_SELECT, "index_select", tgx_out(c, 0));
 }
 TGX_KERNEL(index_select, index_select_shape, index_select_run, 0)
 
@@ -261,11 +258,9 @@ static int take_shape(tgx_call *c) {
 
 static int take_run(tgx_call *c) {
     tgx_tensor flat = *tgx_in(c, 0);
-    int64_t one = 1, few[TGX_FEW];
-    tgx_picks p;
+    int64_t one = 1;
     flat.rank = 1, flat.sizes = &flat.count, flat.strides = &one;
-    if (tgx_picks_along(c, &p, few, &flat, 0, tgx_in(c, 1), TGX_NEGATIVE, TGX_OUT_TAKE, "take")) return TGX_FAILED;
-    return tgx_picks_read(c, &p, tgx_out(c, 0));
+    return tgx_picks_read_along(c, &flat, 0, tgx_in(c, 1), TGX_NEGATIVE, TGX_OUT_TAKE, "take", tgx_out(c, 0));
 }
 TGX_KERNEL(take, take_shape, take_run, 0)
 

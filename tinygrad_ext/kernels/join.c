@@ -2,6 +2,8 @@
  * through the general copy, whose plan would cost a small piece more than its bytes. */
 #include "part.h"
 
+enum { PAIRS_GRAIN = 65536 };
+
 /* Copy t to the places start .. start + width of out's dimension dim; t may lack that dimension (stack). */
 static int put(tgx_call *c, const tgx_tensor *out, const tgx_tensor *t, int dim, int64_t start, int64_t width) {
     tgx_part to, from;
@@ -114,26 +116,34 @@ static int stack_shape(tgx_call *c) {
     return (double)first->count * v->n > 1e9 ? tgx_check_sizes(c, o->dims, o->rank, c->title) : 0;
 }
 
+typedef struct { const char *x, *y; char *to; int size; } pairs_t;
+
 #define PAIRS(T) do { \
-    const T *x = (const T *)a->data, *y = (const T *)b->data; \
-    T *to = (T *)out->data; \
-    for (int64_t i = 0; i < a->count; i++) to[2 * i] = x[i], to[2 * i + 1] = y[i]; \
+    const T *x = (const T *)p->x, *y = (const T *)p->y; \
+    T *to = (T *)p->to; \
+    for (ptrdiff_t i = lo; i < hi; i++) to[2 * i] = x[i], to[2 * i + 1] = y[i]; \
 } while (0)
 
+static int put_pairs(void *context, ptrdiff_t lo, ptrdiff_t hi) {
+    const pairs_t *p = context;
+    if (p->size == 4) PAIRS(uint32_t);
+    else PAIRS(uint64_t);
+    return 0;
+}
+
 /* Two tensors, element by element, in one pass: how complex numbers are put together. */
-static int pairs(const tgx_tensor *out, const tgx_tensor *a, const tgx_tensor *b, int dim) {
-    const int size = tgx_itemsize[out->dtype];
+static int pairs(tgx_call *c, const tgx_tensor *out, const tgx_tensor *a, const tgx_tensor *b, int dim) {
+    pairs_t p = {a->data, b->data, out->data, tgx_itemsize[out->dtype]};
     if (!(a->flags & b->flags & TGX_CONTIGUOUS) || a->dtype != out->dtype || b->dtype != out->dtype || out->strides[dim] != 1) return 0;
-    if (size == 4) PAIRS(uint32_t);
-    else if (size == 8) PAIRS(uint64_t);
-    else return 0;
+    if (p.size != 4 && p.size != 8) return 0;
+    tgx_range(c, put_pairs, &p, a->count, PAIRS_GRAIN);
     return 1;
 }
 
 static int stack_run(tgx_call *c) {
     const tgx_value *v = &c->args[0];
     int code;
-    if (v->n == 2 && pairs(tgx_out(c, 0), v->tensors[0], v->tensors[1], (int)tgx_int(c, 1))) return 0;
+    if (v->n == 2 && pairs(c, tgx_out(c, 0), v->tensors[0], v->tensors[1], (int)tgx_int(c, 1))) return 0;
     for (int i = 0; i < v->n; i++)
         if ((code = put(c, tgx_out(c, 0), v->tensors[i], (int)tgx_int(c, 1), i, 1))) return code;
     return 0;

@@ -41,6 +41,41 @@ static int64_t count(const tgx_tensor *t) {
     return found.n;
 }
 
+/* ---- in parts ---------------------------------------------------------------------------------------------------- */
+
+/* A large mask is gone through in PARTS parts: each counts its elements, then knows where its own go. */
+enum { PARTS = 16, LARGE = 1 << 17 };
+
+typedef struct {
+    const tgx_tensor *t; /* nonzero: whose elements are looked for */
+    const char *x;
+    char *out;
+    const uint8_t *mask;
+    int64_t n, ends[PARTS + 1]; /* places in the result */
+    int width;
+} parts_t;
+
+static int64_t begin_of(const parts_t *p, int64_t part) { return part == PARTS ? p->n : p->n / PARTS * part; }
+
+static int count_parts(void *context, ptrdiff_t lo, ptrdiff_t hi) {
+    parts_t *p = context;
+    for (ptrdiff_t i = lo; i < hi; i++) {
+        const int64_t from = begin_of(p, i), n = begin_of(p, i + 1) - from;
+        p->ends[i + 1] = p->t ? tgx_mask_loops()->count_true(p->t->data + from * tgx_itemsize[p->t->dtype], p->t->dtype, n)
+                              : tgx_mask_loops()->count_true((const char *)p->mask + from, TGX_BOOL, n);
+    }
+    return 0;
+}
+
+/* Where each part of the `count` results begins, however many there are by now; `fill` writes them. */
+static void in_parts(tgx_call *c, parts_t *p, int64_t count, int (*fill)(void *, ptrdiff_t, ptrdiff_t)) {
+    tgx_range(c, count_parts, p, PARTS, 1);
+    p->ends[0] = 0;
+    for (int i = 1; i <= PARTS; i++) p->ends[i] = p->ends[i - 1] + p->ends[i] < count ? p->ends[i - 1] + p->ends[i] : count;
+    p->ends[PARTS] = count; /* zeros, where the mask lost elements */
+    tgx_range(c, fill, p, PARTS, 1);
+}
+
 /* ---- nonzero: (self), n x rank ----------------------------------------------------------------------------------- */
 
 static int nonzero_shape(tgx_call *c) {
@@ -53,9 +88,19 @@ static int nonzero_shape(tgx_call *c) {
     return 0;
 }
 
+static int coordinates_of_parts(void *context, ptrdiff_t lo, ptrdiff_t hi) {
+    const parts_t *p = context;
+    for (ptrdiff_t i = lo; i < hi; i++)
+        tgx_mask_loops()->true_coordinates(p->t->data, p->t->dtype, p->t->sizes, p->t->rank, begin_of(p, i), begin_of(p, i + 1),
+                                           p->ends[PARTS], p->ends[i + 1] - p->ends[i], (int64_t *)p->out + p->ends[i]);
+    return 0;
+}
+
 static int nonzero_run(tgx_call *c) {
-    const tgx_tensor *t = tgx_in(c, 0), *out = tgx_out(c, 0);
-    tgx_mask_loops()->true_coordinates(t->data, t->dtype, t->sizes, t->rank, out->sizes[0], (int64_t *)out->data);
+    const int64_t count = tgx_out(c, 0)->sizes[0];
+    parts_t p = {.t = tgx_in(c, 0), .out = tgx_out(c, 0)->data, .n = tgx_in(c, 0)->count};
+    if (p.n >= LARGE) in_parts(c, &p, count, coordinates_of_parts);
+    else tgx_mask_loops()->true_coordinates(p.t->data, p.t->dtype, p.t->sizes, p.t->rank, 0, p.n, count, count, (int64_t *)p.out);
     return 0;
 }
 TGX_KERNEL(nonzero, nonzero_shape, nonzero_run, TGX_READS)
@@ -120,6 +165,22 @@ static int masked_select_shape(tgx_call *c) {
     return 0;
 }
 
+static int compress_parts(void *context, ptrdiff_t lo, ptrdiff_t hi) {
+    const parts_t *p = context;
+    for (ptrdiff_t i = lo; i < hi; i++) {
+        const int64_t from = begin_of(p, i), n = begin_of(p, i + 1) - from;
+        tgx_mask_loops()->compress(p->out + p->ends[i] * p->width, p->x + from * p->width, p->mask + from, n,
+                                   p->ends[i + 1] - p->ends[i], p->width);
+    }
+    return 0;
+}
+
+void tgx_compress(tgx_call *c, char *out, const char *x, const uint8_t *mask, int64_t n, int64_t count, int width) {
+    parts_t p = {.x = x, .out = out, .mask = mask, .n = n, .width = width};
+    if (n >= LARGE) in_parts(c, &p, count, compress_parts);
+    else tgx_mask_loops()->compress(out, x, mask, n, count, width);
+}
+
 static int masked_select_run(tgx_call *c) {
     const tgx_tensor *self = tgx_in(c, 0), *mask = tgx_in(c, 1), *out = tgx_out(c, 0);
     int64_t sizes[TGX_MAX_DIMS];
@@ -128,7 +189,7 @@ static int masked_select_run(tgx_call *c) {
     memcpy(sizes, self->sizes, (size_t)rank * sizeof *sizes);
     tgx_broadcast(sizes, &rank, mask);
     const char *x = spread(c, self, sizes, rank, &room), *m = spread(c, mask, sizes, rank, &room);
-    tgx_mask_loops()->compress(out->data, x, (const uint8_t *)m, product(sizes, rank), out->count, tgx_itemsize[self->dtype]);
+    tgx_compress(c, out->data, x, (const uint8_t *)m, product(sizes, rank), out->count, tgx_itemsize[self->dtype]);
     return 0;
 }
 TGX_KERNEL(masked_select, masked_select_shape, masked_select_run, TGX_READS)

@@ -48,32 +48,33 @@ static int64_t count_true(const char *p, int dtype, int64_t n) {
 }
 
 /* Positions in one row, at most `room` of them; the store before the test makes it free of branches. */
-#define ROW(T) for (int64_t i = 0; i < n && c < room; i++) { out[c] = i; c += TRUE_##T(((const T *)p)[i]); }
+#define ROW(T) for (int64_t i = lo; i < hi && c < room; i++) { out[c] = i; c += TRUE_##T(((const T *)p)[i]); }
 
-static int64_t row(const char *p, int dtype, int64_t n, int64_t room, int64_t *out) {
+static int64_t row(const char *p, int dtype, int64_t lo, int64_t hi, int64_t room, int64_t *out) {
     int64_t c = 0;
     FOR_DTYPE(ROW)
     return c;
 }
 
-static void true_coordinates(const char *p, int dtype, const int64_t *sizes, int ndim, int64_t count, int64_t *out) {
-    int64_t at[TGX_MAX_DIMS] = {0}, c = 0, n, rows = 1;
-    if (ndim == 0 || count == 0) return;
-    n = sizes[ndim - 1];
-    for (int d = 0; d < ndim - 1; d++) rows *= sizes[d];
-    while (c < count && rows--) {
-        int64_t found = row(p, dtype, n, count - c, out + (ndim - 1) * count + c);
-        for (int d = 0; d < ndim - 1; d++)
-            for (int64_t k = c; k < c + found; k++) out[d * count + k] = at[d];
-        c += found;
-        p += n * tgx_itemsize[dtype];
-        for (int d = ndim - 2; d >= 0; d--) {
+static void true_coordinates(const char *p, int dtype, const int64_t *sizes, int ndim, int64_t lo, int64_t hi, int64_t pitch,
+                             int64_t room, int64_t *out) {
+    int64_t at[TGX_MAX_DIMS] = {0}, c = 0, rest = lo;
+    if (ndim == 0 || room == 0) return;
+    const int last = ndim - 1;
+    for (int d = last; d >= 0; d--) at[d] = rest % sizes[d], rest /= sizes[d];
+    for (p += (lo - at[last]) * tgx_itemsize[dtype]; c < room && lo < hi; p += sizes[last] * tgx_itemsize[dtype]) {
+        const int64_t start = at[last], n = hi - lo < sizes[last] - start ? hi - lo : sizes[last] - start;
+        const int64_t found = row(p, dtype, start, start + n, room - c, out + last * pitch + c);
+        for (int d = 0; d < last; d++)
+            for (int64_t k = c; k < c + found; k++) out[d * pitch + k] = at[d];
+        c += found, lo += n, at[last] = 0;
+        for (int d = last - 1; d >= 0; d--) {
             if (++at[d] < sizes[d]) break;
             at[d] = 0;
         }
     }
     for (int d = 0; d < ndim; d++)
-        for (int64_t k = c; k < count; k++) out[d * count + k] = 0;
+        for (int64_t k = c; k < room; k++) out[d * pitch + k] = 0;
 }
 
 #define BY_WIDTH(USE) switch (width) { \
@@ -82,8 +83,13 @@ static void true_coordinates(const char *p, int dtype, const int64_t *sizes, int
 
 #define COMPRESS(T) \
     for (; i < n && c < count; i++) { ((T *)out)[c] = ((const T *)x)[i]; c += mask[i] != 0; }
+/* Old bits or new ones, whatever the mask: for a conditional store compilers make the branch. */
 #define EXPAND(T) \
-    for (; i < n; i++) if (mask[i]) { if (c == have) return; ((T *)x)[i] = ((const T *)src)[c++]; }
+    for (; i < n && c < have; i++) { \
+        const T on = (T)(0 - (T)(mask[i] != 0)); \
+        ((T *)x)[i] = (T)((((const T *)src)[c] & on) | (((T *)x)[i] & (T)~on)); \
+        c += mask[i] != 0; \
+    }
 
 static void compress(char *out, const char *x, const uint8_t *mask, int64_t n, int64_t count, int width) {
     int64_t i = 0, c = 0;
@@ -93,7 +99,13 @@ static void compress(char *out, const char *x, const uint8_t *mask, int64_t n, i
 
 static void expand(char *x, const char *src, const uint8_t *mask, int64_t n, int64_t have, int width) {
     int64_t i = 0, c = 0;
-    BY_WIDTH(EXPAND)
+    switch (width) {
+    case 1: EXPAND(uint8_t) break;
+    case 2: EXPAND(uint16_t) break;
+    case 4: EXPAND(uint32_t) break;
+    case 8: EXPAND(uint64_t) break;
+    default: for (; i < n && c < have; i++) if (mask[i]) ((wide *)x)[i] = ((const wide *)src)[c++];
+    }
 }
 
 /* data: out, x, mask, value (stride 0) */

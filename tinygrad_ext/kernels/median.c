@@ -4,6 +4,17 @@
  * selecting among pairs of value and index, at least twice the bytes to move where one more pass finds the index. */
 #include "median.h"
 
+/* Of a long row a sample, one of eight elements or so many, tells between which two elements the median lies, but for bad luck, and one
+ * pass without branches on elements keeps what is between: three times the square root of the sample. Where the row was made to defeat
+ * that all of it is selected from. */
+enum { LONG = 512, EACH = 8, SAMPLE = 4096 };
+
+static int64_t margin_of(int64_t sample) {
+    int64_t root = 1;
+    while (root * root < sample) root++;
+    return root + root / 2;
+}
+
 /* Median of three as pivot keeps sorted rows quick; a row made to defeat it costs n * n / 4 comparisons at worst. */
 #define SELECT(NAME, T) \
 static T NAME(T *x, int64_t n, int64_t k) { \
@@ -20,14 +31,33 @@ static T NAME(T *x, int64_t n, int64_t k) { \
         else if (k >= i) lo = i; \
         else break; } \
     return x[k]; } \
-static int64_t NAME##_row(const T *x, int64_t n, int skip_nan, T *room) { \
-    int64_t count = 0; \
+/* Element k of n in their order, the median: whether it lies between the two of the sample. */ \
+static int NAME##_between(const T *x, int64_t n, int64_t k, T *room, T *found) { \
+    const int64_t sample = n / EACH < SAMPLE ? n / EACH : SAMPLE, step = n / sample, margin = margin_of(sample); \
+    int64_t below = 0, count = 0; \
+    for (int64_t i = 0; i < sample; i++) room[i] = x[step * i]; \
+    const T lo = NAME(room, sample, sample / 2 - margin), hi = NAME(room, sample, sample / 2 + margin); \
     for (int64_t i = 0; i < n; i++) { \
         const T v = x[i]; \
-        if (v == v) room[count++] = v; \
-        else if (!skip_nan) return i; } \
+        room[count] = v; \
+        below += v < lo, count += (v >= lo) & (v <= hi); } \
+    if (k < below || k >= below + count) return 0; \
+    *found = NAME(room, count, k - below); \
+    return 1; } \
+static int64_t NAME##_row(const T *x, int64_t n, int skip_nan, T *room) { \
+    int64_t count = 0; \
+    T value; \
+    for (int64_t i = 0; i < n; i++) count += x[i] == x[i]; \
+    if (count < n && !skip_nan) \
+        for (int64_t i = 0; i < n; i++) if (x[i] != x[i]) return i; \
     if (!count) return 0; \
-    T value = NAME(room, count, (count - 1) / 2); \
+    if (count < n || n < LONG || !NAME##_between(x, n, (n - 1) / 2, room, &value)) { \
+        count = 0; \
+        for (int64_t i = 0; i < n; i++) { \
+            const T v = x[i]; \
+            if (v == v) room[count++] = v; } \
+        if (!count) return 0;       /* another thread has overwritten it */ \
+        value = NAME(room, count, (count - 1) / 2); } \
     for (int64_t i = 0; i < n; i++) if (x[i] == value) return i; \
     return 0; }     /* another thread has overwritten it */
 

@@ -47,7 +47,7 @@ static void take_best(double *row, int64_t categories, int64_t *out, int64_t sam
 {
     if (samples == 1) { out[0] = best_index(row, categories); return; }
     double *best = row + categories;
-    tgx_sort_row(TGX_F64, (const char *)row, categories, samples, 1, (char *)best, out, best + samples);
+    tgx_sort_row(NULL, TGX_F64, (const char *)row, categories, samples, 1, (char *)best, out, best + samples);
 }
 
 /* The weights divided by exponential draws rank the categories as drawing one after the other would

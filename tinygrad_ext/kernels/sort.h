@@ -4,10 +4,13 @@
  * and its position in the low ones. Words are all different, so any way of sorting them is stable. */
 #ifndef TGX_SORT_H
 #define TGX_SORT_H
-#include "types.h"
+#include "tgx.h"
 
 /* Bytes of scratch memory for a row of n elements. */
 size_t tgx_sort_room(int dtype, int64_t n);
-/* The first k of the sorted row: values (of the row's dtype) and positions. 0 < k <= n. */
-void tgx_sort_row(int dtype, const char *row, int64_t n, int64_t k, int descending, char *values, int64_t *indices, void *room);
+/* From so many elements on a row is worth several threads. */
+enum { TGX_SORT_LONG = 65536 };
+/* The first k of the sorted row: values (of the row's dtype) and positions. 0 < k <= n. c: NULL, or the call whose threads may share
+ * a long row. */
+void tgx_sort_row(tgx_call *c, int dtype, const char *row, int64_t n, int64_t k, int descending, char *values, int64_t *indices, void *room);
 #endif

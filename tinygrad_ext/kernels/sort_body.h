@@ -83,11 +83,61 @@ static WORD *NAME(radix)(WORD *a, WORD *b, int64_t n, int key_bytes) {
     return a;
 }
 
-static WORD *NAME(sort)(WORD *a, WORD *b, int64_t n, int key_bytes) {
+/* The same by parts, each of which counts and moves what it holds: the words come to lie where one part alone puts them. */
+typedef struct { WORD *from, *to; int64_t n; int shift; int64_t (*counts)[256]; } NAME(pass);
+
+static int NAME(count_parts)(void *context, ptrdiff_t lo, ptrdiff_t hi) {
+    const NAME(pass) *p = context;
+    for (ptrdiff_t part = lo; part < hi; part++) {
+        int64_t counts[4][256] = {{0}}, i = PART(part, p->n);
+        const int64_t end = PART(part + 1, p->n);
+        const int shift = p->shift;
+        for (; i + 4 <= end; i += 4) /* equal neighbours do not wait for each other */
+            for (int k = 0; k < 4; k++) counts[k][(uint8_t)(p->from[i + k] >> shift)]++;
+        for (; i < end; i++) counts[0][(uint8_t)(p->from[i] >> shift)]++;
+        for (int v = 0; v < 256; v++) p->counts[part][v] = counts[0][v] + counts[1][v] + counts[2][v] + counts[3][v];
+    }
+    return 0;
+}
+static int NAME(move_parts)(void *context, ptrdiff_t lo, ptrdiff_t hi) {
+    const NAME(pass) *p = context;
+    for (ptrdiff_t part = lo; part < hi; part++) {
+        int64_t *at = p->counts[part];
+        const WORD *from = p->from; /* what is stored might be any of *p, for all the compiler knows */
+        WORD *to = p->to;
+        const int shift = p->shift;
+        const int64_t end = PART(part + 1, p->n);
+        for (int64_t i = PART(part, p->n); i < end; i++) to[at[(uint8_t)(from[i] >> shift)]++] = from[i];
+    }
+    return 0;
+}
+static WORD *NAME(radix_parts)(tgx_call *c, WORD *a, WORD *b, int64_t n, int key_bytes) {
+    int64_t counts[PARTS][256];
+    NAME(pass) p = {a, b, n, INDEX_BITS, counts};
+    for (int d = 0; d < key_bytes; d++, p.shift += 8) {
+        int64_t at = 0, same = 0;
+        const uint8_t first = (uint8_t)(p.from[0] >> p.shift);
+        tgx_range(c, NAME(count_parts), &p, PARTS, 1);
+        for (int part = 0; part < PARTS; part++) same += counts[part][first];
+        if (same == n) continue;
+        for (int v = 0; v < 256; v++)
+            for (int part = 0; part < PARTS; part++) {
+                const int64_t m = counts[part][v];
+                counts[part][v] = at, at += m;
+            }
+        tgx_range(c, NAME(move_parts), &p, PARTS, 1);
+        WORD *t = p.from; p.from = p.to, p.to = t;
+    }
+    return p.from;
+}
+
+/* c: NULL, or whose threads take part. */
+static WORD *NAME(sort)(tgx_call *c, WORD *a, WORD *b, int64_t n, int key_bytes) {
     if (n <= 16) {
         NAME(insert)(a, n);
         return a;
     }
+    if (c) return NAME(radix_parts)(c, a, b, n, key_bytes);
     return n < 48 * key_bytes ? NAME(merge)(a, b, n) : NAME(radix)(a, b, n, key_bytes);
 }
 

@@ -10,6 +10,7 @@
 enum { SMALL_ROOM = 4096, GRAIN = TGX_SMALL / 8 };
 
 typedef struct {
+    tgx_call *c;
     const char *x;
     char *values;
     int64_t *indices;
@@ -23,7 +24,7 @@ static int sort_rows(void *context, ptrdiff_t lo, ptrdiff_t hi) {
     char small[SMALL_ROOM];
     void *room = job->rooms.n ? tgx_rooms_enter(&job->rooms) : small;
     for (ptrdiff_t i = lo; i < hi; i++)
-        tgx_sort_row(job->dtype, job->x + i * job->n * job->width, job->n, job->k, job->descending,
+        tgx_sort_row(job->c, job->dtype, job->x + i * job->n * job->width, job->n, job->k, job->descending,
                      job->values + i * job->k * job->width, job->indices + i * job->k, room);
     if (job->rooms.n) tgx_rooms_leave(room);
     return 0;
@@ -48,6 +49,17 @@ static int is_repeated(const tgx_tensor *x, int dim) { return x->rank && x->stri
 
 /* Rows to a unit of work. */
 static int64_t grain_of(const tgx_tensor *x, int64_t n) { return x->count <= GRAIN ? x->count / n : 1 + GRAIN / n; }
+
+/* Whether threads share each row, which are long and fewer than those. Of what is decided anew nothing but the time depends. */
+static int shares_rows(const tgx_call *c, const tgx_tensor *x, int64_t n) {
+    return n >= TGX_SORT_LONG && x->count / n < c->services->num_threads();
+}
+
+static int sort_all(tgx_call *c, job_t *job, const tgx_tensor *x) {
+    if (!shares_rows(c, x, job->n)) return tgx_range(c, sort_rows, job, x->count / job->n, grain_of(x, job->n));
+    job->c = c;
+    return sort_rows(job, 0, x->count / job->n);
+}
 
 /* What both do once results are said; k elements of each row along argument `dim_arg`. Notes: k, whether it descends, dim,
  * how many rooms. */
@@ -87,7 +99,7 @@ static int rows_elsewhere(tgx_call *c, job_t *job, char *free_room) {
         job->values = tgx_part_dense(&dv, &rv.t, free_room)->data, free_room += align(values->count * job->width);
         job->indices = (int64_t *)tgx_part_dense(&di, &ri.t, free_room)->data;
     }
-    code = tgx_range(c, sort_rows, job, x->count / job->n, grain_of(x, job->n));
+    code = sort_all(c, job, x);
     if (!code && apart) code = c->services->copy(&rv.t, &dv.t);
     if (!code && apart) code = c->services->copy(&ri.t, &di.t);
     return code;
@@ -116,7 +128,7 @@ static int rows_run(tgx_call *c) {
     if (is_repeated(x, (int)c->notes[2])) return repeated_run(c);
     tgx_rooms_open(&job.rooms, c->scratch, c->notes[3], (int64_t)tgx_sort_room(x->dtype, job.n));
     if (lies_otherwise(x, (int)c->notes[2])) return rows_elsewhere(c, &job, (char *)c->scratch + job.rooms.n * job.rooms.pitch);
-    return tgx_range(c, sort_rows, &job, x->count / job.n, grain_of(x, job.n));
+    return sort_all(c, &job, x);
 }
 
 static int check_dtype(tgx_call *c, const char *title) {

@@ -175,12 +175,37 @@ def _unique_truths(self, return_inverse, return_counts):
     return values, inverse, each[there] if return_counts else each
 
 
+# of integers that lie close together each possible number is counted: where there are at most so many for an element,
+# and at least so many elements
+_SPREAD, _MANY = 2, 1_000
+
+
+def _spread(self):
+    """The least of many integers and how many numbers there are from it to the largest, or None."""
+    if self.numel() < _MANY or self.dtype not in (tg.uint8, tg.int8, tg.int16, tg.int32, tg.int64):
+        return None
+    least, most = (x.item() for x in tg.aminmax(self))
+    return (least, most - least + 1) if most - least < _SPREAD * self.numel() else None
+
+
+def _unique_close(self, least, size, return_inverse, return_counts):
+    """Of integers that lie close together by counting, without sorting."""
+    at = self.reshape(-1).to(_int64()) - least
+    each = fused._bincount(at, None, size)
+    there = each > 0
+    values = (there.nonzero().reshape(-1) + least).to(self.dtype)
+    inverse = (there.cumsum(0) - 1)[at].reshape(self.shape) if return_inverse else each
+    return values, inverse, each[there] if return_counts else each
+
+
 def _unique(self, dim, return_inverse, return_counts, ordered):
     if self.dtype.is_complex:
         raise NotImplementedError(f"\"unique\" not implemented for '{self.dtype}': complex numbers have no order")
     self = without_derivative(self)
     if dim is None and ordered and self.dtype == tg.bool:
         values, inverse, counts = _unique_truths(self, return_inverse, return_counts)
+    elif dim is None and ordered and (close := _spread(self)):
+        values, inverse, counts = _unique_close(self, *close, return_inverse, return_counts)
     elif dim is None:
         rows = self.reshape(-1, 1)
         order = rows[:, 0].argsort(stable=True) if ordered else None
