@@ -26,11 +26,14 @@ def test_reductions_of_short_rows_have_the_bits_of_columns(n):
         assert tg.amax(x, 1).tolist() == x.numpy().max(1).tolist()
         assert x.argmax(1).tolist() == x.numpy().argmax(1).tolist()
         if dtype.is_floating_point:
-            assert _bits(x.norm(dim=1)) == _bits(columns.norm(dim=0))
+            assert _bits(x.nansum(1)) == _bits(columns.nansum(0))
+            for p in (0, 1, 2, 3, -1.5, float("inf")):
+                assert _bits(x.norm(p, dim=1)) == _bits(columns.norm(p, dim=0))
             for at in (0, n // 2, n - 1):
                 y = x.clone()
                 y[4, at] = float("nan")
-                assert [k for k, v in enumerate(y.amin(1).isnan().tolist()) if v] == [4]
+                for best in (y.amin(1), y.amax(1), (-y).amax(1)):
+                    assert [k for k, v in enumerate(best.isnan().tolist()) if v] == [4]
                 assert y.argmax(1)[4].item() == at
 
 

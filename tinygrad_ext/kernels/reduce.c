@@ -36,7 +36,6 @@ int tgx_reduction_scattered(const tgx_reduction *p) {
     return p->unit < 0 && p->nred > 1 && p->rstride[p->nred - 1] != p->itemsize && p->rsize[p->nred - 1] > 1;
 }
 
-#define ONE_BY_ONE 8 /* elements above which several outputs at once are quicker than tiles */
 #define NARROW 8 /* tiles of fewer columns are slower than gathering each column */
 
 /* A narrow matrix without gaps, and a reducer that takes many of its rows as one. */
@@ -48,7 +47,7 @@ static int packed(const tgx_reduction *p, int d) {
  * along the reduced ones would be slower; and for short reductions any, the columns are gathered then. */
 static int unit_dim(const tgx_reduction *p) {
     int last = p->nkept - 1, along = p->nred == 1 && p->rstride[0] == p->itemsize;
-    if (along && p->reducer->several && p->count > ONE_BY_ONE) return -1;
+    if (along && p->count > p->reducer->tiled) return -1;
     if (last >= 0 && p->count * p->itemsize <= TGX_SHORT && p->ksize[last] >= NARROW) return last;
     if (along) return -1;
     for (int d = 0; d < p->nkept; d++)
@@ -135,7 +134,7 @@ int tgx_reduction_at_once(const tgx_reduction *p, const char *x, const int64_t *
         few_rows(p, x, n, w);
         return 1;
     }
-    if (w >= NARROW && n * p->itemsize <= TGX_SHORT && !(p->reducer->several && n > ONE_BY_ONE)) return 0; /* tiles are quicker */
+    if (w >= NARROW && n * p->itemsize <= TGX_SHORT && n <= p->reducer->tiled) return 0; /* tiles are quicker */
     few_blocks(p, x, n, n * p->itemsize, 0, w);
     return 1;
 }

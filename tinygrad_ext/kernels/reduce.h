@@ -13,7 +13,7 @@
 #define TGX_BLOCK 2048
 #define TGX_TILE 128
 #define TGX_SPAN 32
-#define TGX_SHORT 128 /* bytes of one output's elements up to which whole tiles of outputs are gathered */
+#define TGX_SHORT 128 /* bytes of one output's elements up to which whole tiles of outputs may be gathered */
 
 /* State of up to TGX_TILE outputs; each reducer uses the members it needs. */
 typedef struct {
@@ -35,6 +35,7 @@ typedef struct {
     int any_order; /* the order of elements changes no bit */
     /* `block` of outputs whose elements lie `step` bytes apart, as many as are done at once: how many. Or NULL. */
     int (*several)(const char *x, int64_t n, ptrdiff_t step, int outputs, tgx_acc *acc);
+    int tiled; /* elements of an output up to which whole tiles of outputs are gathered instead */
 } tgx_reducer;
 
 enum tgx_reduction_op {

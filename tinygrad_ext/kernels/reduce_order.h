@@ -23,6 +23,10 @@ BLOCK_FN(NAME) { \
         OVERLAPPED(S, WIDE, A, STEP) \
         HALVE(lane, 32, STEP); HALVE(lane, 16, STEP); FOLD(lane, STEP); \
         best = lane[0]; \
+    } else if (n >= LANES) { \
+        OVERLAPPED(S, LANES, A, STEP) \
+        FOLD(lane, STEP); \
+        best = lane[0]; \
     } else for (int64_t i = 0; i < n; i++) best = STEP(best, GET_##S(x[i])); \
     acc->M[0] = best; } \
 ROWS_FN(NAME) { \

@@ -3,6 +3,15 @@
 #define ADD(x, y) ((x) + (y))
 #define MUL(x, y) ((x) * (y))
 
+/* What does not fill the lanes. With masks a vector is filled up with what changes nothing: one by one, the fold would wait for each. */
+#ifdef __AVX2__
+#define REST_OF_LANES(S, START, STEP) \
+    const int left = (int)(n - i); \
+    if (left) { SIMD for (int l = 0; l < LANES; l++) lane[l] = STEP(lane[l], l < left ? GET_##S(x[i + l]) : NOTHING_##STEP(START)); }
+#else
+#define REST_OF_LANES(S, START, STEP) for (int l = 0; i + l < n; l++) lane[l] = STEP(lane[l], GET_##S(x[i + l]));
+#endif
+
 /* A: accumulator type, M: member of tgx_acc, START: neutral value, STEP(acc, x): take in one element of storage S.
  * In `rows`, lanes are rows of a table; a first row is stored instead of added to START, which gives the same bits. */
 #define LANED(NAME, S, A, M, START, STEP, OP) \
@@ -13,7 +22,7 @@ BLOCK_FN(NAME) { \
     for (int l = 0; l < LANES; l++) lane[l] = START; \
     for (; i + LANES <= n; i += LANES) { \
         SIMD for (int l = 0; l < LANES; l++) lane[l] = STEP(lane[l], GET_##S(x[i + l])); } \
-    for (int l = 0; i + l < n; l++) lane[l] = STEP(lane[l], GET_##S(x[i + l])); \
+    REST_OF_LANES(S, START, STEP) \
     FOLD(lane, OP); \
     acc->M[0] = lane[0]; } \
 ROWS_FN(NAME) { \
@@ -38,6 +47,18 @@ ROWS_FN(NAME) { \
 #define STEP_SQUARE(a, x) ((a) + (double)(x) * (double)(x))
 #define STEP_POWER(a, x) ((a) + vm_pow_f64(fabs((double)(x)), aux[0].f))
 #define STEP_COUNT(a, x) ((a) + ((x) != 0))
+
+/* An element that changes nothing. */
+#define NOTHING_STEP_SUM(start) (start)
+#define NOTHING_STEP_NANSUM(start) (start)
+#define NOTHING_STEP_PROD(start) (start)
+#define NOTHING_STEP_ABS(start) (start)
+#define NOTHING_STEP_SQUARE(start) (start)
+#define NOTHING_STEP_COUNT(start) (start)
+#define NOTHING_STEP_POWER(start) (aux[0].f > 0 ? 0 : INFINITY)
+#define NOTHING_STEP_CABS NOTHING_STEP_ABS
+#define NOTHING_STEP_CSQUARE NOTHING_STEP_SQUARE
+#define NOTHING_STEP_CPOWER NOTHING_STEP_POWER
 
 #define INT_FOLDS(S) \
     LANED(sum_##S, S, uint64_t, i, 0, STEP_SUM, ADD) LANED(prod_##S, S, uint64_t, i, 1, STEP_PROD, MUL) \
