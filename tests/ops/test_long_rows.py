@@ -155,3 +155,21 @@ def test_pairs_of_many_elements(threads):
     for dtype in (tg.float32, tg.float64):
         a, b = tg.arange(LARGE, dtype=dtype), -tg.arange(LARGE, dtype=dtype)
         _same(tg.stack([a, b], -1), np.stack([a.numpy(), b.numpy()], -1))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "uint8", "int16"])
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 7, 64, 1000])
+def test_places_and_membership_in_sorted_rows(dtype, n):
+    row, values = np.sort(_drawn(dtype, n, 100)), _drawn(dtype, 2003, 110)
+    if np.dtype(dtype).kind == "f":
+        row = np.sort(np.round(np.random.default_rng(n).standard_normal(n) * 1000, 1)).astype(dtype)  # no NaN
+    for count in (0, 1, 3, 4, 5, 2003):
+        v = values[:count]
+        for side in ("left", "right"):
+            places = np.searchsorted(row, v, side)
+            _same(tg.searchsorted(tg.from_numpy(row), tg.from_numpy(v), side=side), places)
+            shuffled = np.random.default_rng(n).permutation(n)
+            back = tg.from_numpy(np.argsort(shuffled))
+            sorter = {"sorter": back, "side": side}
+            _same(tg.searchsorted(tg.from_numpy(row[shuffled]), tg.from_numpy(v), **sorter), places)
+        _same(tg.isin(tg.from_numpy(v), tg.from_numpy(row)), np.isin(v, row))

@@ -55,7 +55,7 @@ def _isin(elements, test_elements, assume_unique, invert):
     elif not isinstance(test_elements, tg.Tensor):
         test_elements = tg.tensor(test_elements, device=elements.device)
     test = test_elements.reshape(-1)
-    if test.shape[0] < 10 * max(elements.numel(), 1) ** 0.145:
+    if test.shape[0] < 4 or test.shape[0] * elements.numel() < 2000:  # of more, searching costs less
         found = (elements.unsqueeze(-1) == test).any(-1)
     else:
         dtype = tg.promote_types(elements.dtype, test.dtype)
