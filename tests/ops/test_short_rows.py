@@ -80,3 +80,27 @@ def test_doubles_become_halves_by_way_of_float32_in_every_layout():
     x = _values((1500,), tg.float64) * 10.0 ** tg.arange(-9, 6, dtype=tg.float64).repeat(100)
     assert _bits(x.half()) == _bits(x.float().half()) == _bits(tg.stack([x, x], 1)[:, 1].half())
     assert _bits(x[:3].half()) == _bits(x.half()[:3])
+
+
+@pytest.mark.parametrize("dtype", [tg.float32, tg.float64, tg.int16, tg.complex64], ids=str)
+@pytest.mark.parametrize("n", [2, 8, 31, 32, 33, 64, 100, 255, 256, 257])
+def test_rows_beside_one_row_for_all_or_a_column(n, dtype):
+    g = np.random.default_rng(n)
+    for rows in (1, 2, 3, 4, 5, 33, 130):
+        table = tg.tensor(g.integers(1, 90, (3, rows, n))).to(dtype)
+        row, each, column = table[0, 0].clone(), table[:, :1].clone(), table[:, :, :1].clone()
+        hosts = {"t": table.numpy(), "row": row.numpy(), "each": each.numpy(), "column": column.numpy()}
+        ours = {"t": table, "row": row, "each": each, "column": column}
+        for text in ("t + row", "row - t", "t * each", "t + column", "t * row + column", "t[1:] + each[1:]"):
+            np.testing.assert_array_equal(eval(text, ours).numpy(), eval(text, hosts))
+        mixed = tg.addcmul(table, row.expand(3, rows, n), column.expand(3, rows, n))
+        np.testing.assert_array_equal(mixed.numpy(), hosts["t"] + hosts["row"] * hosts["column"])
+        changed = table.clone()
+        changed.add_(each).mul_(row)
+        np.testing.assert_array_equal(changed.numpy(), (hosts["t"] + hosts["each"]) * hosts["row"])
+        if dtype is not tg.complex64:
+            picked = tg.where(table > row, table, column)
+            np.testing.assert_array_equal(
+                picked.numpy(), np.where(hosts["t"] > hosts["row"], hosts["t"], hosts["column"])
+            )
+            np.testing.assert_array_equal(tg.maximum(row, table).numpy(), np.maximum(hosts["row"], hosts["t"]))

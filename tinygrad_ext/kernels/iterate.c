@@ -7,7 +7,8 @@
  * lie side by side, COLUMNS at a time. Rejected: squares of 16 x 16 walked where they lie, a call of the loop for each 16 elements
  * and a load for each of them, which takes 2 to 5 times as long. What has to stay in its place is walked so still: 16 floats are a
  * line of the cache, and few lines collide when a stride is a power of two. */
-enum { TILE = 16, ROWS = 64, COLUMNS = 128, FEW = 64, FAR = 1 << 16, ROOM = 1 << 16, SHORT_ROW = 32, STRETCH = 1024 };
+enum { TILE = 16, ROWS = 64, COLUMNS = 128, FEW = 64, FAR = 1 << 16, ROOM = 1 << 16, SHORT_ROW = 32, SHARED_ROW = 256,
+       STRETCH = 1024 };
 
 void tgx_iter_begin(tgx_iter *it, const int64_t *shape, int ndim) {
     it->nop = 0;
@@ -102,16 +103,20 @@ static void plan_lines(tgx_iter *it) {
 }
 
 /* Short rows that lie behind each other, beside an operand that has one element for each row, or one row for all: that one is
- * written out for a stretch of rows, so that a loop has some hundred elements a call instead of 8 or 20. */
+ * written out for a stretch of rows, so that a loop has some hundred elements a call instead of 8 or 20. A row for all is written
+ * once, which pays for longer ones as well. */
 static void plan_short_rows(tgx_iter *it) {
     unsigned written = 0;
-    if (it->tiled || it->stays != 1 || it->shape[0] >= SHORT_ROW || it->numel < 4 * SHORT_ROW) return;
+    int64_t most = SHARED_ROW;
+    if (it->tiled || it->stays != 1 || it->shape[0] > SHARED_ROW || it->numel < 4 * it->shape[0] || it->numel < 4 * SHORT_ROW) return;
     for (int k = 0; k < it->nop; k++) {
         const ptrdiff_t step = it->strides[k][0];
         if (step == it->size[k] && it->strides[k][1] == it->shape[0] * step) continue;
         if (!k || (step && step != it->size[k])) return;
+        if (!step || it->strides[k][1]) most = SHORT_ROW - 1;
         written |= 1u << k;
     }
+    if (it->shape[0] > most) return;
     it->spread = written;
     it->tiled = written != 0;
 }
@@ -202,8 +207,10 @@ static int run_rows(char *const *data, tgx_loop loop, const tgx_scalar *aux, con
 
 static int64_t at_most(int64_t n, int64_t most) { return n < most ? n : most; }
 
-/* One tile at data, n1 rows of n0 elements: run_rows, over lines of `room` where operands lie the other way. */
-static int run_tile(const tgx_iter *it, char *const *data, tgx_loop loop, const tgx_scalar *aux, char *room, int64_t n0, int64_t n1) {
+/* One tile at data, n1 <= rows rows of n0 elements: run_rows, over lines of `room` where operands lie the other way. What is the same for
+ * all rows stands there already where the tile is not the first. */
+static int run_tile(const tgx_iter *it, char *const *data, tgx_loop loop, const tgx_scalar *aux, char *room, int64_t n0, int64_t n1,
+                    int64_t rows, int first) {
     char *at[TGX_MAX_OPERANDS] = {0};
     ptrdiff_t inner[TGX_MAX_OPERANDS], outer[TGX_MAX_OPERANDS] = {0};
     const unsigned brought = (it->turned | it->spread) & ~it->stays;
@@ -212,10 +219,10 @@ static int run_tile(const tgx_iter *it, char *const *data, tgx_loop loop, const 
         at[k] = data[k], inner[k] = it->strides[k][0], outer[k] = it->strides[k][1];
         if (brought >> k & 1) {
             char *both[] = {room, data[k]};
-            const ptrdiff_t steps[] = {it->size[k], inner[k]}, rows[] = {n0 * it->size[k], outer[k]};
-            tgx_copy_plane(it->size[k])(both, steps, rows, n0, n1);
-            at[k] = room, inner[k] = steps[0], outer[k] = rows[0];
-            room += n1 * rows[0];
+            const ptrdiff_t steps[] = {it->size[k], inner[k]}, lines[] = {n0 * it->size[k], outer[k]};
+            if (first || outer[k]) tgx_copy_plane(it->size[k])(both, steps, lines, n0, n1);
+            at[k] = room, inner[k] = steps[0], outer[k] = lines[0];
+            room += rows * lines[0];
         }
         whole = whole && outer[k] == n0 * inner[k];
     }
@@ -226,7 +233,7 @@ static int run_tiles(const tgx_iter *it, char *const *data, tgx_loop loop, const
     char room[ROOM] __attribute__((aligned(64))), *at[TGX_MAX_OPERANDS];
     int64_t rows = ROWS, columns = COLUMNS, bytes = 0;
     if (it->turned & it->stays) rows = columns = TILE;
-    else if (!it->turned && it->shape[0] < SHORT_ROW) columns = it->shape[0], rows = STRETCH / columns;
+    else if (!it->turned && it->shape[0] <= SHARED_ROW) columns = it->shape[0], rows = STRETCH / columns;
     else if (!it->turned) rows /= 8, columns *= 8;
     for (int k = 1; k < it->nop; k++)
         if ((it->turned | it->spread) >> k & 1) bytes += it->size[k];
@@ -234,7 +241,8 @@ static int run_tiles(const tgx_iter *it, char *const *data, tgx_loop loop, const
     for (int64_t j = 0; j < it->shape[1]; j += rows)
         for (int64_t i = 0; i < it->shape[0]; i += columns) {
             for (int k = 0; k < it->nop; k++) at[k] = data[k] + i * it->strides[k][0] + j * it->strides[k][1];
-            int code = run_tile(it, at, loop, aux, room, at_most(it->shape[0] - i, columns), at_most(it->shape[1] - j, rows));
+            const int64_t n0 = at_most(it->shape[0] - i, columns), n1 = at_most(it->shape[1] - j, rows);
+            int code = run_tile(it, at, loop, aux, room, n0, n1, rows, !j || columns < it->shape[0]);
             if (code) return code;
         }
     return 0;
