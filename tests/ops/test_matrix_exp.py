@@ -1,6 +1,8 @@
-"""Exponentials of matrices: single precision beside double, every degree, quarters of zeros, and what shrinks."""
+"""Exponentials of matrices: single precision beside double, every degree, quarters of zeros, what shrinks, and
+matrices whose elements lie far apart."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -28,10 +30,39 @@ def apart(a, dtype):
 
 @pytest.mark.parametrize("dtype", SINGLE)
 @pytest.mark.parametrize("scale", [1e-4, 1e-2, 0.1, 0.5, 1, 8])
-@pytest.mark.parametrize("n", [1, 2, 7, 64, 130])
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 63, 64, 130])
 def test_every_degree_and_number_of_squarings_is_near_the_exponential(n, scale, dtype):
     assert apart(scale * drawn(n, dtype), dtype) < 1e4
     assert apart(scale * drawn(n, dtype), SINGLE[dtype]) < 60
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128])
+def test_what_lies_above_a_diagonal_of_zeros_keeps_its_size(dtype):
+    """Its square is zero, so that I + A is all of it."""
+    for n, corner in ((2, 1), (3, 2), (9, 8)):
+        a = np.zeros((n, n), dtype)
+        a[0, corner] = 1e30 if dtype in (np.float32, np.float64) else 1e30j
+        for b in (a, a.T.copy()):
+            np.testing.assert_array_equal(tg.linalg.matrix_exp(tg.from_numpy(b)).numpy(), b + np.eye(n, dtype=dtype))
+
+
+@pytest.mark.parametrize("n", [3, 4, 6])
+def test_each_element_of_strictly_triangular_matrices_is_right(n):
+    """Beside the finite series in fractions, for elements of 1e-12 to 1e12, which a norm of all says nothing about."""
+    rng = np.random.default_rng(n)
+    for _ in range(20):
+        a = np.triu(10.0 ** rng.uniform(-12, 12, (n, n)), 1)
+        exact = np.vectorize(Fraction, otypes=[object])(a)
+        want = power = np.vectorize(Fraction, otypes=[object])(np.eye(n))
+        for k in range(1, n):
+            power = power.dot(exact) / k
+            want = want + power
+        for turned in (False, True):
+            given = tg.from_numpy(a.T.copy() if turned else a)
+            real, imaginary = tg.linalg.matrix_exp(given), tg.linalg.matrix_exp(given.to(tg.complex128))
+            assert not imaginary.imag.any()
+            for got in (real.numpy(), imaginary.real.numpy()):
+                np.testing.assert_allclose(got.T if turned else got, want.astype(np.float64), rtol=1e-13)
 
 
 @pytest.mark.parametrize("n", [1, 5, 70])

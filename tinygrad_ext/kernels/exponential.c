@@ -1,33 +1,33 @@
-/* Exponentials of square matrices (A) -> exp(A), by scaling, an approximation and squaring.
+/* Exponentials of square matrices (A) -> exp(A), by scaling, a polynomial and squaring.
  *
- * In double precision that is Padé's, of degree 3, 5, 7 or 13: Higham, The scaling and squaring method for the matrix exponential
- * revisited, 2005. In single precision it is the series to degree 8 in three products: Sastre, Efficient evaluation of matrix
- * polynomials, 2018; the degrees beyond, which save a squaring each, do not save their products. Squaring loses digits, of which
- * float32 has none to spare, so it squares E = exp(A) - I as long as that cancels nothing: E E + 2 E keeps what is small beside
- * the identity, and errs less than a tenth of what squares of exp(A) do. To compute in float64 instead takes twice the time.
+ * The polynomials are the series to degree 4 and 8, in two and three products, and in double precision one of degree 16 whose terms
+ * to the 15th are those of the series, in four: Sastre, Efficient evaluation of matrix polynomials, 2018. What more products would
+ * reach does not save a squaring for each. Rejected: Padé's fractions, whose division loses what is small in graded matrices
+ * ([[0, 1e30], [0, 0]]), and which take 1.2 to 1.5 times as long.
+ *
+ * Squaring loses digits, so it squares E = exp(A) - I as long as that cancels nothing: E E + 2 E keeps what is small beside
+ * the identity, and errs less than a tenth of what squares of exp(A) do. To compute float32 in float64 instead takes twice the time.
+ *
+ * Rows of small complex matrices are [R I], which times [[R I] [-I R]] is one real product: a third of the time of the library's
+ * complex one below 32 rows, but of two rows.
  *
  * A matrix and its transpose have transposed exponentials, so rows may stand for columns. Where the lower left quarter is zero, as
  * in the matrices that derivatives are corners of, it is so in every power, and half of each product is left out. */
 #include <math.h>
 #include "factor.h"
 
-enum { POWER1, POWER2, POWER4, POWER6, ODD, EVEN, ROOM, SQUARES };
+enum { ROOMS = 6, MIXED = 2 };  /* matrices at hand at once, and room for what turns real and imaginary parts into each other */
 enum { LEAST_HALVED = 64 };     /* below this, three products take longer than the one that they are half of */
+enum { BLOCK = 256 };           /* numbers of each matrix that are added up while they lie in the first cache */
 
-static const double pade[4][14] = {
-    {120, 60, 12, 1},
-    {30240, 15120, 3360, 420, 30, 1},
-    {17297280, 8648640, 1995840, 277200, 25200, 1512, 56, 1},
-    {64764752532480000, 32382376266240000, 7771770303897600, 1187353796428800, 129060195264000, 10559470521600, 670442572800,
-     33522128640, 1323241920, 40840800, 960960, 16380, 182, 1}};
-/* The 1-norms up to which each of them, and the series in float32, are exact. */
-static const double reach[4] = {1.495585217958292e-2, 0.2539398330063230, 0.9504178996162932, 5.371920351148152};
-static const double series_reach = 0.5800524627688768;
+/* The 1-norms up to which degrees 4, 8 and 16 are exact in double precision, and 8 in single. */
+static const double reach[3] = {3.397168839976962e-4, 4.991228871115323e-2, 0.6764217495424855}, single_reach = 0.5800524627688768;
 
 typedef struct {
     const tgx_blas *blas;
-    int dtype, halved;          /* whether the lower left quarter is zero */
+    int dtype, halved, planar;  /* whether the lower left quarter is zero; whether a row is its real parts, then its imaginary ones */
     int64_t n, parts, count;    /* numbers of an element, and of a matrix */
+    char *mixed;
 } matrix;
 
 static int is_single(int dtype) { return dtype == TGX_F32 || dtype == TGX_C64; }
@@ -47,7 +47,25 @@ static void part(const matrix *m, char *to, const char *x, const char *y, int64_
     else m->blas->zgemm(R, N, N, rows, columns, inner, wide_one, x, step, y, step, wide_more, to, step);
 }
 
+#define MIX(T) \
+    for (int64_t i = 0; i < n; i++) { \
+        const T *re = (const T *)y + 2 * n * i, *im = re + n; \
+        T *up = (T *)m->mixed + 2 * n * i, *low = up + 2 * n * n; \
+        for (int64_t k = 0; k < n; k++) up[k] = re[k], up[n + k] = im[k], low[k] = -im[k], low[n + k] = re[k]; \
+    }
+static void times_planar(const matrix *m, void *to, const void *x, const void *y, double beta) {
+    const int64_t n = m->n;
+    matrix real = *m;
+    real.n = 2 * n, real.dtype = is_single(m->dtype) ? TGX_F32 : TGX_F64;
+    if (is_single(m->dtype)) MIX(float) else MIX(double)
+    part(&real, to, x, m->mixed, n, 2 * n, 2 * n, beta);
+}
+
 static void times(const matrix *m, void *to, const void *x, const void *y, double beta) {
+    if (m->planar) {
+        times_planar(m, to, x, y, beta);
+        return;
+    }
     const int64_t n = m->n, h = n / 2, bytes = tgx_itemsize[m->dtype], right = h * bytes, low = h * (n + 1) * bytes;
     if (!m->halved) {
         part(m, to, x, y, n, n, n, beta);
@@ -89,93 +107,113 @@ static double norm_of(const matrix *m, const char *a, double *room) {
 }
 static int halvings_of(double norm, double within) { return norm > within ? (int)ceil(log2(norm / within)) : 0; }
 
-/* ---- single precision */
+/* to = sum of by[k] x[k]; `to` may be x[0]. */
+#define ADD_UP(T) \
+    for (int64_t at = 0; at < m->count; at += BLOCK) { \
+        const int64_t some = m->count - at < BLOCK ? m->count - at : BLOCK; \
+        T *out = (T *)to + at; \
+        for (int k = 0; k < terms; k++) { \
+            const T *own = (const T *)x[k] + at, w = (T)by[k]; \
+            if (k) for (int64_t i = 0; i < some; i++) out[i] += w * own[i]; \
+            else for (int64_t i = 0; i < some; i++) out[i] = w * own[i]; \
+        } \
+    }
+static void add_up(const matrix *m, void *to, int terms, const char *const *x, const double *by) {
+    if (is_single(m->dtype)) ADD_UP(float) else ADD_UP(double)
+}
+#define ADD(to, by, ...) \
+    add_up(m, to, (int)(sizeof (const char *[]){__VA_ARGS__} / sizeof (char *)), (const char *const[]){__VA_ARGS__}, by)
 
+/* Where the real part of element (i, i) is. */
+static int64_t diagonal(const matrix *m, int64_t i) { return i * m->parts * m->n + (m->planar ? i : m->parts * i); }
+static void plus_identity(const matrix *m, char *a, double by) {
+    for (int64_t i = 0; i < m->n; i++) {
+        if (is_single(m->dtype)) ((float *)a)[diagonal(m, i)] += (float)by;
+        else ((double *)a)[diagonal(m, i)] += by;
+    }
+}
+/* Rows of complex numbers into such of planes, and back. */
+static void planes(const matrix *m, char *to, const char *from, int back) {
+    const int64_t n = m->n, bytes = tgx_itemsize[m->dtype] / 2;
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t k = 0; k < n; k++)
+            for (int64_t j = 0; j < 2; j++) {
+                const int64_t pair = (2 * (i * n + k) + j) * bytes, apart = (2 * i * n + j * n + k) * bytes;
+                const char *own = from + (back ? apart : pair);
+                if (bytes == 4) memcpy(to + (back ? pair : apart), own, 4);
+                else memcpy(to + (back ? pair : apart), own, 8);
+            }
+}
 /* Whether exp(A) itself has to be squared from here on: 1 + E has lost a digit where it is small. */
-static int cancels(const matrix *m, const float *e) {
-    for (int64_t i = 0; i < m->n; i++) if (e[m->parts * i * (m->n + 1)] < -0.5f) return 1;
+static int cancels(const matrix *m, const char *e) {
+    for (int64_t i = 0; i < m->n; i++) {
+        const int64_t k = diagonal(m, i);
+        if ((is_single(m->dtype) ? ((const float *)e)[k] : ((const double *)e)[k]) < -0.5) return 1;
+    }
     return 0;
 }
-static void plus_identity(const matrix *m, float *a, float by) {
-    for (int64_t i = 0; i < m->n; i++) a[m->parts * i * (m->n + 1)] += by;
+
+/* exp(A) - I of a short A, in its room. */
+static void by_degree_4(const matrix *m, char *const *room) {
+    char *a = room[0], *a2 = room[1], *left = room[2];
+    times(m, a2, a, a, 0);
+    ADD(left, ((const double[]){1. / 6, 1. / 24}), a, a2);
+    plus_identity(m, left, 0.5);
+    times(m, a, a2, left, 1);
+}
+static void by_degree_8(const matrix *m, char *const *room) {
+    static const double x1 = 0.10836465678522781, x2 = 0.027091164196306952, x3 = 2. / 3, x4 = 0.5467614579707241,
+                        x5 = 0.1611255733954176, x6 = 0.014090917158378208, x7 = 0.03379279701087050, y2 = 0.13549236135285063;
+    char *a = room[0], *a2 = room[1], *a4 = room[2], *left = room[3], *right = room[4];
+    times(m, a2, a, a, 0);
+    ADD(left, ((const double[]){x1, x2}), a, a2);
+    times(m, a4, a2, left, 0);
+    ADD(left, ((const double[]){x3, 1}), a2, a4);
+    ADD(right, ((const double[]){x5, x6, x7}), a, a2, a4);
+    plus_identity(m, right, x4);
+    ADD(a, ((const double[]){1, y2}), a, a2);
+    times(m, a, left, right, 1);
+}
+static void by_degree_16(const matrix *m, char *const *room) {
+    static const double c1 = 4.018761610201036e-4, c2 = 2.945531440279683e-3, c3 = -8.709066576837676e-3, c4 = 0.4017568440673568,
+                        c5 = 3.230762888122312e-2, c6 = 5.768988513026145, c7 = 2.338576034271299e-2, c8 = 0.2381070373870987,
+                        c9 = 2.224209172496374, c10 = -5.792361707073261, c11 = -4.130276365929783e-2, c12 = 10.40801735231354,
+                        c13 = -63.31712455883370, c14 = 0.3484665863364574;
+    char *a = room[0], *a2 = room[1], *y0 = room[2], *left = room[3], *right = room[4], *y1 = room[5];
+    times(m, a2, a, a, 0);
+    ADD(left, ((const double[]){c1, c2}), a2, a);
+    times(m, y0, a2, left, 0);
+    ADD(left, ((const double[]){1, c3, c4}), y0, a2, a);
+    ADD(right, ((const double[]){1, c5}), y0, a2);
+    ADD(y1, ((const double[]){c6, c7}), y0, a2);
+    times(m, y1, left, right, 1);
+    ADD(left, ((const double[]){1, c8, c9}), y1, a2, a);
+    ADD(right, ((const double[]){1, c10, c11}), y1, y0, a);
+    ADD(a, ((const double[]){1, c14, c13, c12}), a, a2, y0, y1);
+    times(m, a, left, right, 1);
 }
 
-/* exp(A) in one of the rooms. */
-static float *by_series(const matrix *m, char *scratch, int64_t step, const float *from, double norm) {
-    static const float x1 = 0.108364656785f, x2 = 0.0270911641963f, x3 = 0.666666666667f, x4 = 0.546761457971f,
-                       x5 = 0.161125573395f, x6 = 0.0140909171584f, x7 = 0.0337927970109f, y2 = 0.135492361353f;
-    float *a = (float *)scratch, *a2 = (float *)(scratch + step), *a4 = (float *)(scratch + 2 * step);
-    float *left = (float *)(scratch + 3 * step), *right = (float *)(scratch + 4 * step), *e = (float *)(scratch + 5 * step);
-    int halvings = halvings_of(norm, series_reach), shifted = 0;
-    const double scale = ldexp(1, -halvings);
-    for (int64_t k = 0; k < m->count; k++) a[k] = (float)(from[k] * scale);
-    times(m, a2, a, a, 0);
-    for (int64_t k = 0; k < m->count; k++) left[k] = x1 * a[k] + x2 * a2[k];
-    times(m, a4, a2, left, 0);
-    for (int64_t k = 0; k < m->count; k++) {
-        left[k] = x3 * a2[k] + a4[k], right[k] = x5 * a[k] + x6 * a2[k] + x7 * a4[k], e[k] = a[k] + y2 * a2[k];
-    }
-    plus_identity(m, right, x4);
-    times(m, e, left, right, 1);
-    for (float *next = a; halvings; halvings--) {
+static void by_squares(const matrix *m, char *scratch, int64_t step, char *to, const char *from, double norm) {
+    char *room[ROOMS];
+    for (int k = 0; k < ROOMS; k++) room[k] = scratch + k * step;
+    const int single = is_single(m->dtype);
+    int halvings = halvings_of(norm, single ? single_reach : reach[2]), shifted = 0;
+    if (m->planar) planes(m, room[1], from, 0);
+    ADD(room[0], ((const double[]){ldexp(1, -halvings)}), m->planar ? room[1] : from);
+    if (!single && norm <= reach[0]) by_degree_4(m, room);
+    else if (single || norm <= reach[1]) by_degree_8(m, room);
+    else by_degree_16(m, room);
+    char *e = room[0];
+    for (char *next = room[1]; halvings; halvings--) {
         if (!shifted && cancels(m, e)) shifted = 1, plus_identity(m, e, 1);
-        if (!shifted) memcpy(next, e, (size_t)m->count * sizeof *e);
+        if (!shifted) memcpy(next, e, (size_t)(m->count * tgx_itemsize[m->dtype] / m->parts));
         times(m, next, e, e, shifted ? 0 : 2);
-        float *kept = e;
+        char *kept = e;
         e = next, next = kept;
     }
     if (!shifted) plus_identity(m, e, 1);
-    return e;
-}
-
-/* ---- double precision */
-
-/* to = a6 * A^6 + a4 * A^4 + a2 * A^2, and what is there already if `more`. */
-static void sum(double *to, double **square, int64_t count, double a6, double a4, double a2, int more) {
-    const double *A6 = square[POWER6], *A4 = square[POWER4], *A2 = square[POWER2];
-    for (int64_t i = 0; i < count; i++) to[i] = (more ? to[i] : 0) + (a6 * A6[i] + a4 * A4[i] + a2 * A2[i]);
-}
-
-/* The terms of one parity, from x^0 or x^1 on, over x. */
-static void terms(const matrix *m, double *to, double **square, const double *c, int degree, int odd) {
-    if (degree == 13) {
-        sum(square[ROOM], square, m->count, c[12 + odd], c[10 + odd], c[8 + odd], 0);
-        times(m, to, square[POWER6], square[ROOM], 0);
-        sum(to, square, m->count, c[6 + odd], c[4 + odd], c[2 + odd], 1);
-    } else for (int64_t i = 0; i < m->count; i++) {
-        to[i] = c[2 + odd] * square[POWER2][i];
-        if (degree > 3) to[i] += c[4 + odd] * square[POWER4][i];
-        if (degree > 5) to[i] += c[6 + odd] * square[POWER6][i];
-    }
-    for (int64_t i = 0; i < m->n; i++) to[m->parts * i * (m->n + 1)] += c[odd];
-}
-
-/* exp(A) in one of the rooms. */
-static double *by_fraction(const matrix *m, char *scratch, int64_t step, const double *from, double norm, char *room) {
-    double *square[SQUARES];
-    for (int k = 0; k < SQUARES; k++) square[k] = (double *)(scratch + k * step);
-    int which = 0, halvings = halvings_of(norm, reach[3]);
-    while (which < 3 && norm > reach[which]) which++;
-    const int degree = which == 3 ? 13 : 3 + 2 * which;
-    const double scale = ldexp(1, -halvings);
-    for (int64_t k = 0; k < m->count; k++) square[POWER1][k] = from[k] * scale;
-    times(m, square[POWER2], square[POWER1], square[POWER1], 0);
-    if (degree > 3) times(m, square[POWER4], square[POWER2], square[POWER2], 0);
-    if (degree > 5) times(m, square[POWER6], square[POWER4], square[POWER2], 0);
-    terms(m, square[EVEN], square, pade[which], degree, 1);
-    times(m, square[ODD], square[POWER1], square[EVEN], 0);
-    terms(m, square[EVEN], square, pade[which], degree, 0);
-    double *below = square[POWER1], *found = square[POWER2];
-    for (int64_t k = 0; k < m->count; k++) below[k] = square[EVEN][k] - square[ODD][k], found[k] = square[EVEN][k] + square[ODD][k];
-    int32_t *pivots = (int32_t *)(room + tgx_round64(m->n * 8));
-    tgx_lu(m->blas, m->dtype, (char *)below, m->n, m->n, pivots, room, 1);
-    tgx_lu_solve(m->blas, m->dtype, (char *)below, pivots, room, (char *)found, m->n, m->n, TGX_AS_IT_IS);
-    for (double *next = square[POWER4]; halvings; halvings--) {
-        times(m, next, found, found, 0);
-        double *kept = found;
-        found = next, next = kept;
-    }
-    return found;
+    if (m->planar) planes(m, to, e, 1);
+    else memcpy(to, e, (size_t)(m->count * tgx_itemsize[m->dtype] / m->parts));
 }
 
 static void one(tgx_matrices *job, int64_t i, char *scratch) {
@@ -183,8 +221,9 @@ static void one(tgx_matrices *job, int64_t i, char *scratch) {
     matrix m = {.blas = job->blas, .dtype = job->dtype, .n = job->n, .parts = tgx_is_complex(job->dtype) ? 2 : 1};
     const int64_t bytes = m.n * m.n * tgx_itemsize[m.dtype], step = tgx_round64(bytes);
     const char *from = tgx_in(c, 0)->data + i * bytes;
-    char *to = tgx_out(c, 0)->data + i * bytes, *room = scratch + SQUARES * step;
+    char *to = tgx_out(c, 0)->data + i * bytes, *room = scratch + (ROOMS + MIXED) * step;
     m.count = m.parts * m.n * m.n, m.halved = is_halved(&m, from);
+    m.planar = m.parts == 2 && m.n > 2 && m.n < LEAST_HALVED, m.mixed = scratch + ROOMS * step;
     const double norm = norm_of(&m, from, (double *)room);
     if (m.n > 1 && !isfinite(norm)) {
         for (int64_t k = 0; k < m.count; k++) {
@@ -205,9 +244,7 @@ static void one(tgx_matrices *job, int64_t i, char *scratch) {
         }
         return;
     }
-    const void *found = is_single(m.dtype) ? (void *)by_series(&m, scratch, step, (const float *)from, norm)
-                                           : (void *)by_fraction(&m, scratch, step, (const double *)from, norm, room);
-    memcpy(to, found, (size_t)bytes);
+    by_squares(&m, scratch, step, to, from, norm);
 }
 
 static int shape(tgx_call *c) {
@@ -218,7 +255,7 @@ static int shape(tgx_call *c) {
     tgx_matrix_result(c, 0, a, n, n, a->dtype);
     double cube = (double)n * (double)n * (double)n;
     tgx_matrix_scratch(c, tgx_matrix_parts(tgx_matrix_count(a), 9 * cube),
-                       SQUARES * tgx_round64(n * n * tgx_itemsize[a->dtype]) + tgx_round64(n * 8) + tgx_round64(n * 4));
+                       (ROOMS + MIXED) * tgx_round64(n * n * tgx_itemsize[a->dtype]) + tgx_round64(n * 8));
     return 0;
 }
 static int run(tgx_call *c) {
