@@ -50,22 +50,28 @@ _MODES = (
 
 
 def _cdist(x1, x2, p, compute_mode):
-    for name, x in (("X1", x1), ("X2", x2)):
-        if x.dim() < 2:
-            raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {x.dim()}D")
-        if not x.dtype.is_floating_point:
-            raise RuntimeError(f"cdist only supports floating-point dtypes, {name} got: {x.dtype}")
-    if x1.shape[-1] != x2.shape[-1]:
-        raise RuntimeError(f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}")
+    # Read once, and changed only where they differ: each of it takes as long as the distances of a few rows.
+    (size1, kind1), (size2, kind2) = sides = (x1.shape, x1.dtype), (x2.shape, x2.dtype)
+    for name, (size, kind) in zip(("X1", "X2"), sides, strict=True):
+        if len(size) < 2:
+            raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {len(size)}D")
+        if not kind.is_floating_point:
+            raise RuntimeError(f"cdist only supports floating-point dtypes, {name} got: {kind}")
+    if size1[-1] != size2[-1]:
+        raise RuntimeError(f"X1 and X2 must have the same number of columns. X1: {size1[-1]} X2: {size2[-1]}")
     if compute_mode not in _MODES:
         raise ValueError(f"{compute_mode} is not a valid value for compute_mode: cdist() takes {', '.join(_MODES)}")
     if p < 0:
         raise RuntimeError(f"cdist only supports non-negative p values: got {p}")
     if p == 0:
         return _differing(_apart(x1, x2))
-    batch = tg.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
-    kind = tg.promote_types(x1.dtype, x2.dtype)
-    return _between(x1.to(kind).expand(*batch, *x1.shape[-2:]), x2.to(kind).expand(*batch, *x2.shape[-2:]), p)
+    if kind1 != kind2:
+        kind = tg.promote_types(kind1, kind2)
+        x1, x2 = x1.to(kind), x2.to(kind)
+    if size1[:-2] != size2[:-2]:
+        batch = tg.broadcast_shapes(size1[:-2], size2[:-2])
+        x1, x2 = x1.expand(*batch, *size1[-2:]), x2.expand(*batch, *size2[-2:])
+    return _between(x1, x2, p)
 
 
 def _apart(x1, x2):
