@@ -192,6 +192,7 @@ op(
     samples=lambda make: [
         Sample(make(3, 4), make(5, 4)),
         Sample(make(2, 3, 4), make(2, 1, 4), 1.0),
+        Sample(make(2, 3, 4), make(5, 4), 1.0),
         Sample(make(2, 3), make(2, 3), float("inf")),
         Sample(make(2, 3), make(4, 3), 3.0),
     ],
