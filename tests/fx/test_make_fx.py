@@ -120,17 +120,67 @@ def test_the_mode_fake_gives_the_same_program():
     assert make_fx(f, tracing_mode="fake")(*args).code == make_fx(f)(*args).code
 
 
-def test_what_has_no_node_is_refused():
+def test_sizes_and_numbers_stay_open_in_the_mode_symbolic():
+    f = lambda x, n: x.reshape(x.shape[0] * x.shape[1]) * n + x.shape[0]
+    made = make_fx(f, tracing_mode="symbolic")(tg.ones(2, 3), 4)
+    x = tg.randn(5, 2)
+    assert made(x, 7).equal(f(x, 7)) and made(tg.ones(2, 3), 4).equal(f(tg.ones(2, 3), 4))
+    sizes = [n for n in made.graph.nodes if n.op == "call_method" and n.target == "size"]
+    assert sizes and all(type(n.meta["val"]) is int for n in sizes)
+
+
+def test_what_python_decided_by_an_open_size_is_asked_again():
+    f = lambda x: x * 2 if x.shape[0] > 2 else x
+    made = make_fx(f, tracing_mode="symbolic")(tg.ones(3))
+    made.graph.eliminate_dead_code()
+    made.recompile()
+    assert made(tg.ones(5)).equal(tg.full((5,), 2.0))
+    with pytest.raises(RuntimeError, match="depends on it"):
+        made(tg.ones(2))
+    assert not any(n.target is None or "guard" in n.name for n in make_fx(f)(tg.ones(3)).graph.nodes)
+
+
+@pytest.mark.parametrize("mode", ["real", "fake", "symbolic"])
+def test_branches_and_loops_are_calls_of_modules(mode):
+    w = tg.full((3,), 3.0)
+
+    def f(x):
+        y = tg.cond(x.sum() > 0, lambda a: a * w + x, lambda a: a - x.shape[0], (x.sin(),))
+        return tg.while_loop(lambda i, z: i < 3, lambda i, z: (i + 1, z * y), (tg.tensor(0), y))
+
+    made = make_fx(f, tracing_mode=mode)(tg.ones(3))
+    made.graph.lint()
+    for x in (tg.ones(3), -tg.ones(3)):
+        for got, wanted in zip(made(x), f(x), strict=True):
+            assert got.equal(wanted)
+    assert made.true_graph_0.code != made.false_graph_0.code and "body_graph_0" in made.code
+    assert tg.cond in [n.target for n in made.graph.nodes]
+
+
+def test_loops_of_scripted_code_are_kept():
     @tg.jit.script
     def loop(x):
+        for i in range(x.shape[0]):
+            x = x * 0.5 + i
         while bool(x.sum() > 1):
             x = x * 0.5
         return x
 
-    with pytest.raises(NotImplementedError, match="has no node in fx"):
-        make_fx(lambda x: loop(x))(tg.ones(3))
-    with pytest.raises(NotImplementedError, match=r"graph.capture"):
-        make_fx(lambda x: x, tracing_mode="symbolic")
+    made = make_fx(lambda x: loop(x))(tg.ones(3))
+    for x in (tg.ones(3), tg.ones(3) * 100):
+        assert made(x).equal(loop(x))
+
+
+def test_nodes_tell_what_they_are_for_the_example():
+    made = make_fx(lambda x: x.mm(x.T).sum(0))(tg.ones(2, 3))
+    found = {n.name: n.meta["val"] for n in made.graph.nodes if n.op in ("placeholder", "call_function")}
+    assert all(v.is_meta and v.dtype == tg.float32 for v in found.values())
+    assert found["x_1"].shape == (2, 3) and list(found.values())[-1].shape == (2,)
+
+
+def test_what_is_not_taken_is_refused():
+    with pytest.raises(ValueError, match="'real', 'fake' or 'symbolic', not 'all'"):
+        make_fx(lambda x: x, tracing_mode="all")
     with pytest.raises(TypeError, match="record it for such arguments too"):
         make_fx(lambda x: x["a"])({"a": tg.ones(1)})({"b": tg.ones(1)})
 

@@ -1,38 +1,24 @@
 """`make_fx`: what a function calls in the end, ops and nothing else, as a GraphModule.
 
 The function is captured (`graph.capture`), so gradients and transforms inside are ops too; sizes and numbers are then
-taken for what they are for the example, as PyTorch does in its mode "real".
+taken for what they are for the example, as PyTorch does in its mode "real", or stay open.
 """
 
 import functools
 import inspect
-import operator
 
 import tinygrad_ext as tg
 from tinygrad_ext.core.call.boundary import boundary
-from tinygrad_ext.core.data.tensor import Parameter, Tensor
-from tinygrad_ext.export.decompose import called, decompose, functions_of
-from tinygrad_ext.graph import primitives
+from tinygrad_ext.core.data.tensor import Tensor
+from tinygrad_ext.export.decompose import decompose, functions_of
 from tinygrad_ext.graph.capture import Capture
-from tinygrad_ext.graph.ir import Value
 from tinygrad_ext.graph.passes import DeadCode
-from tinygrad_ext.graph.signature import signature_of
 from tinygrad_ext.utils._pytree import tree_flatten, tree_map
 
 from ..codegen import PyTreeCodeGen
-from ..graph import Graph
 from ..graph_module import GraphModule
-from ..node import has_side_effect
-from .products import SIMPLER
-
-_CHECKS = {"prim::guard"}  # of sizes, which are known here
-
-_CONTAINERS = {
-    "prim::tuple": tuple,
-    "prim::list": list,
-    "prim::dict": lambda row: dict(zip(row[::2], row[1::2])),
-    "prim::getitem": lambda row: row[0][row[1]],
-}
+from .open_numbers import open_values
+from .writer import Writer, attribute, copy_, described
 
 
 @boundary
@@ -44,11 +30,15 @@ def make_fx(f, decomposition_table=None, tracing_mode="real", **accepted):
         decomposition_table: dict of op -> function that stands for it, as for `ExportedProgram.run_decompositions`.
             What is left of linear, matmul of up to two dimensions or two batches, and batched conv1d and conv2d is told
             by t, addmm, mm, bmm, mv, dot and convolution; entries for these do not reach it.
-        tracing_mode: "real" or "fake", which is the same here: f is run on the numbers, and sizes become constants.
-            `graph.capture` keeps them open.
+        tracing_mode: "real" or "fake", which is the same here: f is run on the numbers, and sizes and numbers that are
+            passed become constants. "symbolic": they stay open, as nodes, and what Python decided by one is asked again
+            by a node that raises RuntimeError where it would be decided otherwise.
 
-    Raises NotImplementedError for branches and loops of scripted code, which fx has no node for, and what capturing
-    raises.
+    A branch or loop (`cond`, `while_loop`, scripted code) is a call with its parts as modules, `true_graph_0`,
+    `false_graph_0`, `body_graph_0`. Each node tells in `meta["val"]` what it is for the example: a tensor of that
+    geometry on meta, or a number.
+
+    Raises what capturing raises.
 
     >>> import tinygrad_ext as tg
     >>> from tinygrad_ext.fx.experimental.proxy_tensor import make_fx
@@ -59,10 +49,8 @@ def make_fx(f, decomposition_table=None, tracing_mode="real", **accepted):
         %mul : [num_users=1] = call_function[target=tinygrad_ext.ops.aten.mul.Tensor](args = (%sin, 3), kwargs = {})
         return mul
     """
-    if tracing_mode not in ("real", "fake"):
-        raise NotImplementedError(
-            f"make_fx() has the tracing_modes 'real' and 'fake', not {tracing_mode!r}: graph.capture keeps sizes open"
-        )
+    if tracing_mode not in ("real", "fake", "symbolic"):
+        raise ValueError(f"make_fx(): tracing_mode is 'real', 'fake' or 'symbolic', not {tracing_mode!r}")
 
     @functools.wraps(f)
     def record(*args):
@@ -80,7 +68,7 @@ def make_fx(f, decomposition_table=None, tracing_mode="real", **accepted):
             captured, _ = decompose(captured, functions_of(decomposition_table), list(args), state)
             outside = {id(s): t for s, t in zip(captured.state, values) if t is not None}
             _evaluate(captured, args, state)
-        return _Writer(DeadCode().run(captured), outside).module(f, args)
+        return _Traced(DeadCode().run(captured), outside, tracing_mode == "symbolic").module(f, args)
 
     return record
 
@@ -97,18 +85,13 @@ def _evaluate(graph, args, state):
         value.hint = frame[id(value)]
 
 
-@has_side_effect
-def copy_(to, new):
-    """Write to what the function writes to."""
-    return to.copy_(new)
+class _Traced(Writer):
+    """Writes down what `make_fx` captured. outside: id of a State -> the object that it stands for."""
 
-
-class _Writer:
-    """Writes a captured graph down as an fx graph. env: id of a Value -> fx node, constant, or containers of those."""
-
-    def __init__(self, captured, outside):
-        self.captured, self.outside = captured, outside
-        self.graph, self.env, self.root = Graph(), {}, {}
+    def __init__(self, captured, outside, symbolic):
+        leaves = [v for v in captured.inputs if symbolic]
+        super().__init__(open_values(captured, map(id, leaves)))
+        self.captured, self.outside, self.symbolic = captured, outside, symbolic
 
     def module(self, f, args):
         names = _names(f, args)
@@ -121,8 +104,7 @@ class _Writer:
             self.graph.set_codegen(PyTreeCodeGen(names, args))
         for s in self.captured.state:
             self.env[id(s.value)] = self.state(s)
-        for node in self.captured.nodes:
-            self.node(node)
+        self.block(self.captured.block)
         for s in self.captured.state:
             if s.written and s.kind != "generator":
                 self.call(copy_, (self.env[id(s.value)], self.read(s.new)))
@@ -130,8 +112,9 @@ class _Writer:
         return GraphModule(self.root, self.graph, getattr(f, "__name__", "f").replace("<lambda>", "function"))
 
     def leaf(self, value, node):
-        """A placeholder for a tensor; a number is what it is."""
-        return node if isinstance(value, Tensor) else value
+        """A placeholder for a tensor, or what is open; another number is what it is."""
+        node.meta["val"] = described(value)
+        return node if isinstance(value, Tensor) or (self.symbolic and type(value) in (int, float)) else value
 
     def state(self, s):
         if s.kind == "generator":
@@ -142,87 +125,9 @@ class _Writer:
         tensor = self.outside[id(s)]
         if not isinstance(tensor, Tensor):
             return tensor
-        kind = "_param_constant" if isinstance(tensor, Parameter) else "_tensor_constant"
-        name = f"{kind}{sum(n.startswith(kind) for n in self.root)}"
-        self.root[name] = tensor
-        return self.graph.get_attr(name)
-
-    def read(self, a):
-        if isinstance(a, Value):
-            return self.env[id(a)]
-        if type(a) in (tuple, list):
-            return [self.read(x) for x in a]
-        return slice(*map(self.read, (a.start, a.stop, a.step))) if type(a) is slice else a
-
-    def node(self, node):
-        if node.op in primitives.CONTROL:
-            raise NotImplementedError(
-                f"make_fx(): {node.op} at {node.line} has no node in fx; graph.capture gives a graph that has"
-            )
-        args = [self.read(a) for a in node.args]
-        if node.op.startswith("prim::"):
-            self.primitive(node, args)
-            return
-        signature = signature_of(node.op)
-        if signature.generator is not None:
-            args[signature.generator] = None
-        for i in signature.writes:  # the op writes to copies, which are what it gives besides
-            args[i] = args[i] and self.call(tg.ops.aten.clone.default, (args[i],))
-        simpler = SIMPLER.get(node.op)
-        made = simpler and simpler(self.call, args, [getattr(a, "hint", None) for a in node.args])
-        if made is None:
-            positional, named = called(signature.op.schema.args, args)
-            made = self.call(_overload(node.op), tuple(positional), named)
-        count = len(signature.returns)
-        row = [made] if count == 1 else [self.call(operator.getitem, (made, i)) for i in range(count)]
-        row += [args[i] for i in signature.writes]
-        row += [None] * (len(node.outputs) - len(row))  # a generator, which the op finds by itself
-        self.env.update(zip(map(id, node.outputs), row))
-
-    def primitive(self, node, args):
-        if node.op in _CHECKS:
-            return
-        if node.op == "prim::unpack":
-            whole = args[0]
-            parts = whole if isinstance(whole, (tuple, list)) else None
-            row = parts or [self.call(operator.getitem, (whole, i)) for i in range(len(node.outputs))]
-            self.env.update(zip(map(id, node.outputs), row))
-            return
-        if not _holds(args) and all(_is_plain(v.hint) for v in node.outputs):
-            self.env.update((id(v), v.hint) for v in node.outputs)
-            return
-        whole = isinstance(args[0], (tuple, list, dict)) if args else False
-        if node.op in _CONTAINERS and (node.op != "prim::getitem" or whole):
-            self.env[id(node.output)] = _CONTAINERS[node.op](args)
-        elif all(_is_plain(v.hint) for v in node.outputs):  # a size, or what follows from sizes
-            self.env.update((id(v), v.hint) for v in node.outputs)
-        else:
-            made = self.call(primitives.TABLE[node.op].run, tuple(args))
-            row = (
-                [made]
-                if len(node.outputs) == 1
-                else [self.call(operator.getitem, (made, i)) for i in range(len(node.outputs))]
-            )
-            self.env.update(zip(map(id, node.outputs), row))
-
-    def call(self, function, args, kwargs=None):
-        return self.graph.call_function(function, tuple(args), kwargs or {})
-
-
-def _holds(a):
-    return any(map(_holds, a)) if isinstance(a, (tuple, list)) else type(a).__name__ == "Node"
-
-
-def _is_plain(hint):
-    if isinstance(hint, (tuple, list)):
-        return all(map(_is_plain, hint))
-    return type(hint) in (int, float, bool, str, complex)
-
-
-def _overload(name):
-    namespace, _, rest = name.partition("::")
-    packet, _, overload = rest.partition(".")
-    return getattr(getattr(getattr(tg.ops, namespace), packet), overload or "default")
+        node = self.graph.get_attr(attribute(self.root, tensor))
+        node.meta["val"] = described(tensor)
+        return node
 
 
 def _names(f, args):
