@@ -120,6 +120,25 @@ def test_the_mode_fake_gives_the_same_program():
     assert make_fx(f, tracing_mode="fake")(*args).code == make_fx(f)(*args).code
 
 
+def test_entries_for_products_reach_layers():
+    seen = []
+
+    def addmm(bias, a, b):
+        seen.append("addmm")
+        return (a.unsqueeze(-1) * b).sum(1) + bias
+
+    def convolution(x, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
+        seen.append("convolution")
+        return tg.conv2d(x, weight, None, stride, padding, dilation, groups) + bias.reshape(-1, 1, 1)
+
+    net = nn.Sequential(nn.Conv2d(2, 3, 3), nn.Flatten(), nn.Linear(12, 4))
+    x = tg.randn(5, 2, 4, 4)
+    table = {tg.ops.aten.addmm.default: addmm, tg.ops.aten.convolution.default: convolution}
+    made = make_fx(net, decomposition_table=table)(x)
+    assert seen == ["convolution", "addmm"] and tg.allclose(made(x), net(x), atol=1e-5)
+    assert not any("addmm" in str(n.target) for n in made.graph.nodes)
+
+
 def test_sizes_and_numbers_stay_open_in_the_mode_symbolic():
     f = lambda x, n: x.reshape(x.shape[0] * x.shape[1]) * n + x.shape[0]
     made = make_fx(f, tracing_mode="symbolic")(tg.ones(2, 3), 4)

@@ -7,6 +7,7 @@ node, None to keep it.
 import math
 
 import tinygrad_ext as tg
+from tinygrad_ext.graph.signature import signature_of
 
 _aten = tg.ops.aten
 
@@ -51,3 +52,30 @@ SIMPLER = {
     "aten::conv1d": _convolution,
     "aten::conv2d": _convolution,
 }
+
+_TOLD_BY = ("t", "addmm", "mm", "bmm", "mv", "dot", "convolution")
+
+
+def through(functions):
+    """A table of functions by the names of ops, with layers and products by what it has for the ops that tell them.
+
+    functions: name of an op -> function, as `functions_of` gives it. An entry of the table for a layer goes before.
+    """
+    if not any(f"aten::{name}" in functions for name in _TOLD_BY):
+        return functions
+
+    def call(op, args):
+        return functions.get(f"aten::{op.name().partition('::')[2]}", op)(*args)
+
+    def standing_for(name, simpler):
+        op = signature_of(name).op
+        plain = getattr(_aten, name.partition("::")[2]).default
+
+        def run(*given):
+            args = [*given, *(a.default for a in op.schema.args[len(given) :])]
+            made = simpler(call, args, args)
+            return plain(*args) if made is None else made
+
+        return run
+
+    return {**{name: standing_for(name, simpler) for name, simpler in SIMPLER.items()}, **functions}

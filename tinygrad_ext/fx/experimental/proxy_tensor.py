@@ -18,6 +18,7 @@ from tinygrad_ext.utils._pytree import tree_flatten, tree_map
 from ..codegen import PyTreeCodeGen
 from ..graph_module import GraphModule
 from .open_numbers import open_values
+from .products import through
 from .writer import Writer, attribute, copy_, described
 
 
@@ -29,7 +30,7 @@ def make_fx(f, decomposition_table=None, tracing_mode="real", **accepted):
         f: function of tensors and numbers, in tuples, lists and dicts too. It is run, on the arguments themselves.
         decomposition_table: dict of op -> function that stands for it, as for `ExportedProgram.run_decompositions`.
             What is left of linear, matmul of up to two dimensions or two batches, and batched conv1d and conv2d is told
-            by t, addmm, mm, bmm, mv, dot and convolution; entries for these do not reach it.
+            by t, addmm, mm, bmm, mv, dot and convolution, and by what the table has for these.
         tracing_mode: "real" or "fake", which is the same here: f is run on the numbers, and sizes and numbers that are
             passed become constants. "symbolic": they stay open, as nodes, and what Python decided by one is asked again
             by a node that raises RuntimeError where it would be decided otherwise.
@@ -65,7 +66,7 @@ def make_fx(f, decomposition_table=None, tracing_mode="real", **accepted):
         if decomposition_table:
             state = [outside.get(id(s), s.value.hint) for s in captured.state]
             values = [outside.get(id(s)) for s in captured.state]
-            captured, _ = decompose(captured, functions_of(decomposition_table), list(args), state)
+            captured, _ = decompose(captured, through(functions_of(decomposition_table)), list(args), state)
             outside = {id(s): t for s, t in zip(captured.state, values) if t is not None}
             _evaluate(captured, args, state)
         return _Traced(DeadCode().run(captured), outside, tracing_mode == "symbolic").module(f, args)
