@@ -151,7 +151,7 @@ def kind(value):
     """The letter for what stands for a name, with its members or value behind an equals sign; else None."""
     if isinstance(value, type):
         if hasattr(value, "__members__"):
-            return "e", "=" + ",".join(value.__members__)
+            return "e", "=" + ",".join(filter(None, value.__members__))
         return ("x" if issubclass(value, BaseException) else "t"), ""
     if value is None or isinstance(value, (bool, int)) or (isinstance(value, str) and value.isidentifier()):
         return "v", f"={value!r}"
@@ -227,7 +227,7 @@ def names(module):
 def is_op(module, name):
     """Whether a compiled function is an op or the inside of one, which nobody imports by name."""
     if module.__name__ == "torch":
-        return name.startswith("_")
+        return name.startswith("_") and not hasattr(module._C._VariableFunctions, name)
     return (
         name[0] != "_"
         or name.startswith(("_jit", "_cuda", "_nn", "_linalg", "_sparse", "_special", "_fft"))

@@ -12,16 +12,19 @@ import contextlib
 import enum
 import functools
 import importlib
+import re
 import sys
 import types
 from pathlib import Path
 from typing import Any
 
-from tinygrad_ext.as_torch import eight_bits, helpers
+from tinygrad_ext.as_torch import eight_bits, helpers, refs
 from tinygrad_ext.as_torch.stand_ins import absent
+from tinygrad_ext.core.data.dtype import dtype
 
 FILE = Path(__file__).with_name("absent_names.txt")
 WHY = "tinygrad_ext has none of this; what it has stands in docs/torch_names.md"
+_DTYPE = re.compile(r"(q?u?int|bits|float)\d\w*|bit")
 _filled = {}
 
 
@@ -36,6 +39,17 @@ class Marker:
 
     def __reduce__(self):
         return self._name
+
+
+class DtypeMarker(Marker):
+    """What stands for a dtype whose numbers are not here; to isinstance it is a dtype."""
+
+    is_floating_point = is_complex = False
+    is_signed = property(lambda self: self._refuse("is_signed"))
+    __class__ = property(lambda self: dtype)
+
+    def _refuse(self, what):
+        raise RuntimeError(f"{self!r}.{what} is not supported for quantized and packed types: {WHY}")
 
 
 @functools.cache
@@ -79,7 +93,7 @@ def make(place, name):
     full = f"{place}.{name}".lstrip(".")
     if full in places():
         return importlib.import_module("torch." + full)
-    found = helpers.find(place, name) or _in_a_room_above(place, name)
+    found = helpers.find(place, name) or refs.find(place, name) or _in_a_room_above(place, name)
     if found is not None:
         return found
     if name not in _listed(place) and "*" in _listed(place) and not name.startswith("__"):
@@ -105,7 +119,7 @@ def make(place, name):
     if letter == "c":
         return getattr(builtins, more)()
     if letter == "o":
-        return eight_bits.bring(name) or Marker(full)
+        return eight_bits.bring(name) or (DtypeMarker if _DTYPE.fullmatch(name) else Marker)(full)
     return absent.types(place or "torch", name, WHY)[name]
 
 
@@ -139,6 +153,12 @@ def module(place):
     return made
 
 
+def _answers(place, name):
+    if helpers.find(place, name) is not None:
+        return True
+    return not name.startswith("__") and (name in _listed(place) or f"{place}.{name}".lstrip(".") in places())
+
+
 def fill(module, place):
     """Let a module answer for what it lacks, until `empty`."""
     if module in _filled or not (place in places() or place in packages()):
@@ -150,7 +170,7 @@ def fill(module, place):
             try:
                 return former(name)
             except AttributeError:
-                if name.startswith("__") or not (name in _listed(place) or f"{place}.{name}".lstrip(".") in places()):
+                if not _answers(place, name):
                     raise
         return make(place, name)
 

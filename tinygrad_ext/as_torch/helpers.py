@@ -6,6 +6,10 @@ They are wanted under the alias alone, so they stand here and not in the rooms.
 import contextlib
 import functools
 import importlib
+import operator
+import os
+import tempfile
+import unittest
 
 import tinygrad_ext as _tg
 
@@ -189,3 +193,201 @@ def _nvtx_range(msg, *args, **kwargs):
 
 
 _found["cuda.nvtx", "range"] = _nvtx_range
+
+
+# ---- compiled parts, files and tests -------------------------------------------------------------------------------
+
+_found["_dynamo.test_case", "TestCase"] = unittest.TestCase
+_found.update({("", f"__{name}__"): getattr(operator, f"__{name}__") for name in ("and", "or", "xor")})
+_found.update({("", f"__{name}__"): getattr(operator, f"__{name}__") for name in ("lshift", "rshift")})
+
+
+@_of("")
+def _nnpack_available():
+    """False: NNPACK is not here."""
+    return False
+
+
+@_of("_utils_internal")
+def get_file_path_2(*path_components):
+    """The path of these parts."""
+    return os.path.join(*path_components)
+
+
+@_of("_utils_internal")
+def get_writable_path(path):
+    """The path, or a new folder where it cannot be written to."""
+    return path if os.access(path, os.W_OK) else tempfile.mkdtemp(suffix=os.path.basename(path))
+
+
+@_of("masked")
+def _reduction_identity(op_name, input, *args):
+    """What a masked reduction puts in place of elements that take no part; None for means and variances."""
+    dtype, device = input.dtype, input.device
+    name = op_name.rpartition(".")[2]
+    if name in ("sum", "cumsum"):
+        number = 0
+    elif name in ("prod", "cumprod"):
+        number = 1
+    elif name in ("amax", "argmax", "logaddexp", "logsumexp"):
+        number = _tg.masked._least(input, "logsumexp" if name.startswith("log") else name)
+    elif name in ("amin", "argmin"):
+        number = _tg.masked._most(input, name)
+    elif name in ("mean", "var", "std"):
+        return None
+    elif name == "norm":
+        order = args[0] if args else 2
+        number = _tg.masked._most(input, name) if order == float("-inf") else 0
+    elif name == "median":
+        dtype, number = dtype if input.is_floating_point() else _tg.float32, float("nan")
+    else:
+        raise NotImplementedError(f"identity of {op_name} on {dtype} input")
+    return _tg.tensor(number, dtype=dtype, device=device)
+
+
+@_of("masked")
+def _canonical_dim(dim, ndim):
+    """Sorted dimensions from 0 on; None and () are all."""
+    if dim is None or dim == ():
+        return tuple(range(ndim))
+    count = max(ndim, 1)
+    found = set()
+    for d in (dim,) if isinstance(dim, int) else dim:
+        if not -count <= d < count:
+            raise IndexError(
+                f"Dimension out of range (expected to be in range of [{-count}, {count - 1}], but got {d})"
+            )
+        if d % count in found:
+            raise RuntimeError(f"dim={d} appears multiple times in the list of dims")
+        found.add(d % count)
+    return tuple(sorted(found))
+
+
+@_of("masked")
+def _input_mask(input, *args, **kwargs):
+    """The mask in the input's shape, of bools."""
+    mask = kwargs.get("mask")
+    if mask is None:
+        raise ValueError("_input_mask requires explicit mask")
+    if mask.ndim > input.ndim:
+        raise IndexError("_input_mask expected broadcastable mask (got mask dimensionality higher than of the input)")
+    return mask.expand(input.shape).to(_tg.bool)
+
+
+_REDUCTIONS = set(
+    ["sum", "prod", "amax", "amin", "argmax", "argmin", "mean", "median", "norm", "var", "std", "logsumexp"]
+)
+_NORMALIZATIONS = set(["softmax", "log_softmax", "softmin", "normalize", "cumsum", "cumprod"])
+
+
+@_of("masked")
+def _output_mask(op, input, *args, **kwargs):
+    """Which elements of a masked operation's result have an element that takes part."""
+    name = op.__name__ if callable(op) else type(op).__name__
+    if name not in _REDUCTIONS and name not in _NORMALIZATIONS:
+        raise ValueError(f"_output_mask expected masked operation (got {name})")
+    if name in _NORMALIZATIONS:
+        return _input_mask(input, *args, **kwargs)
+    args = args[1:] if name == "norm" else args
+    dims = _canonical_dim(args[0] if args else kwargs.get("dim"), input.ndim)
+    mask = _input_mask(input, *args, **kwargs)
+    return mask.any(dims, bool(kwargs.get("keepdim", False))) if dims else mask
+
+
+@_of("masked")
+def _where(mask, input, fill_value):
+    """The input where the mask is true, else the value."""
+    return _tg.where(mask, input, fill_value)
+
+
+@_of("utils._mode_utils")
+def no_dispatch():
+    """Without modes and types that see ops."""
+    return _tg.overrides.dispatched._DisableTorchDispatch()
+
+
+@_of("cuda")
+def is_tf32_supported():
+    """False: there is no such device."""
+    return False
+
+
+# ---- products ------------------------------------------------------------------------------------------------------
+
+
+@_of("")
+def _int_mm(self, mat2, *, out=None):
+    """Product of two matrices of int8, summed in int32."""
+    for name, matrix in (("self", self), ("mat2", mat2)):
+        if matrix.dim() != 2 or matrix.dtype is not _tg.int8:
+            raise RuntimeError(f"_int_mm: Expected {name} to be a matrix of int8, got {matrix.dim()}D {matrix.dtype}")
+    return _tg.mm(self.int(), mat2.int(), out=out)
+
+
+def _choice(place, name, former):
+    """A function that keeps what is chosen, since one library computes all of it, and gives back the choice before."""
+    chosen = [former]
+
+    def choose(backend=None):
+        before = chosen[0]
+        chosen[0] = before if backend is None else backend
+        return before
+
+    choose.__name__ = choose.__qualname__ = name
+    choose.__doc__ = "Keep a choice that changes nothing; gives back the one before."
+    _found[place, name] = choose
+
+
+_choice("backends.cuda", "preferred_blas_library", "cublas")
+_choice("backends.cuda", "preferred_linalg_library", "default")
+
+
+@_of("_C")
+def _infer_size(a, b):
+    """The sizes of two that are broadcast."""
+    return _tg.broadcast_shapes(a, b)
+
+
+_halves = [True]
+
+
+@_of("_C")
+def _get_cpu_allow_fp16_reduced_precision_reduction():
+    """What `_set_cpu_allow_fp16_reduced_precision_reduction` was told; sums of half are in float32 all the same."""
+    return _halves[0]
+
+
+@_of("_C")
+def _set_cpu_allow_fp16_reduced_precision_reduction(arg):
+    """Keep a switch that changes nothing."""
+    _halves[0] = bool(arg)
+
+
+# ---- modes and copies of what a tensor is --------------------------------------------------------------------------
+
+_found["_C", "_EnableTorchFunction"] = _tg.overrides.protocol._EnableTorchFunction
+
+
+@_of("_C")
+@contextlib.contextmanager
+def _DisableFuncTorch():
+    """Outside of transforms, nothing; inside there is no way around them."""
+    if _tg.overrides.active_levels():
+        raise NotImplementedError("torch._C._DisableFuncTorch: a transform cannot be left for a while; compute outside")
+    yield
+
+
+@_of("_subclasses.meta_utils")
+def assert_metadata_eq(assert_eq, m1, m2, *, skip_symbolic=False, skip_leaf=False):
+    """Call `assert_eq` for each thing in which two tensors of different devices should be alike."""
+    names = ["dtype", "requires_grad", "is_sparse", "layout"]
+    for name in names + ["shape"] * (not skip_symbolic) + ["is_leaf"] * (not skip_leaf):
+        assert_eq(getattr(m1, name), getattr(m2, name))
+    for name in ["is_conj", "is_neg", "_is_view"] + ["stride", "storage_offset"] * (not skip_symbolic):
+        assert_eq(getattr(m1, name)(), getattr(m2, name)())
+    assert_eq(m1.grad is not None, m2.grad is not None)
+    for part in ("grad", "_base"):
+        if getattr(m1, part) is not None:
+            assert_metadata_eq(
+                assert_eq, getattr(m1, part), getattr(m2, part), skip_symbolic=skip_symbolic, skip_leaf=skip_leaf
+            )

@@ -106,6 +106,13 @@ class Chi2(Gamma):
         return self.concentration * 2
 
 
+def _Dirichlet_backward(x, concentration, grad_output):
+    """PyTorch's name for the derivative of a draw to the concentration."""
+    total = concentration.sum(-1, True).expand_as(concentration)
+    grad = tg._dirichlet_grad(x, concentration, total)
+    return grad * (grad_output - (x * grad_output).sum(-1, True))
+
+
 @boundary
 class Dirichlet(ExponentialFamily):
     """Vectors of shares of 1, with ``concentration`` along the last dimension.

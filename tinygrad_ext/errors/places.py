@@ -11,6 +11,8 @@ def attributes(module, place, others=()):
 
     @boundary
     def find(name):
+        if name == "__all__":
+            return [listed for listed in names() if listed[0] != "_"]
         found = functions.get(start + name)
         if found is None:
             raise no_attribute(module, name, names())

@@ -9,11 +9,12 @@ from tinygrad_ext.core.data.random import Generator, default_generator
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.overrides import dispatched as _dispatched
 
-from . import _C__nn as _nn  # noqa: F401 - an attribute there
-from . import absent
+from . import _C__nn, absent
 
 TensorBase = _TensorBase = Tensor
 _VariableFunctions = _tg
+_nn = _C__nn
+_fft, _linalg, _special = _C__nn.Prefixed("fft"), _C__nn.Prefixed("linalg"), _C__nn.Prefixed("special")
 _LinAlgError = _tg.linalg.LinAlgError
 _disabled_torch_function_impl = _tg.overrides._disabled_torch_function_impl
 DisableTorchFunction, DisableTorchFunctionSubclass = (
@@ -107,9 +108,19 @@ __all__ = [
 ]
 
 
+_VMAP_WARNINGS = {
+    "_debug_only_are_vmap_fallback_warnings_enabled": "_are_warned",
+    "_debug_only_display_vmap_fallback_warnings": "_set_vmap_fallback_warning_enabled",
+}
+
+
 def __getattr__(name):
     if name in ("ScriptDict", "ScriptList"):
         return getattr(importlib.import_module("tinygrad_ext.jit.script.typed"), name)  # lazy: few ask for it
+    if name in _VMAP_WARNINGS:
+        return getattr(importlib.import_module("torch._C._functorch"), _VMAP_WARNINGS[name])
+    if name == "_functorch":
+        return importlib.import_module("torch._C._functorch")  # lazy: it needs transforms
     if not name.startswith("__") and hasattr(_tg, name):
         return getattr(_tg, name)
     raise AttributeError(f"module 'torch._C' has no attribute '{name}': torch is tinygrad_ext here")

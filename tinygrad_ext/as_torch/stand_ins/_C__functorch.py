@@ -1,5 +1,7 @@
 """torch._C._functorch: questions about values inside of transforms."""
 
+import enum
+
 from tinygrad_ext.func.batch import Batch as _Batch
 
 from . import absent
@@ -20,3 +22,36 @@ def is_batchedtensor(tensor):
 def is_functorch_wrapped_tensor(tensor):
     """Whether a transform carries the tensor."""
     return hasattr(tensor, "level")
+
+
+def _switch(on, *setters):
+    """A function that says what a switch was told, which changes nothing: rules of batches are there or refused."""
+    told = [on]
+
+    def setter(enabled):
+        told[0] = bool(enabled)
+
+    globals().update(dict.fromkeys(setters, setter))
+    return lambda: told[0]
+
+
+_is_vmap_fallback_enabled = _switch(True, "_set_vmap_fallback_enabled")
+_are_warned = _switch(False, "_set_vmap_fallback_warning_enabled")
+TransformType = enum.Enum("TransformType", "Torch Grad Jvp Functionalize Vmap")
+RandomnessType = enum.Enum("RandomnessType", "Error Same Different")
+
+
+def reshape_dim_into(src, dst, x):
+    """A tensor whose dimension src is part of dimension dst of what is left."""
+    src %= x.dim()
+    dst %= x.dim() - 1
+    moved = x.movedim(src, dst)
+    return moved.flatten(dst, dst + 1)
+
+
+def reshape_dim_outof(src, size1, x):
+    """A tensor whose dimension src is two, the first of the size given."""
+    src %= x.dim()
+    if x.size(src) % size1:
+        raise RuntimeError(f"reshape_dim_outof: {x.size(src)} elements of dimension {src} are not {size1} equal parts")
+    return x.unflatten(src, (size1, x.size(src) // size1))

@@ -1,4 +1,7 @@
 """torch._dynamo.config: settings that change nothing."""
 
-suppress_errors = verbose = capture_scalar_outputs = False
+from .settings import patcher
+
+suppress_errors = verbose = capture_scalar_outputs = compiled_autograd = False
 cache_size_limit = recompile_limit = 8
+patch = patcher(globals())

@@ -16,6 +16,8 @@ class Later:
     def __call__(self, *args, **kwargs):
         if len(args) == 1 and not kwargs and callable(args[0]):
             return args[0]
+        if _importing():
+            return self
         raise NotImplementedError(f"torch.{self._name}: {self._why}")
 
     def __or__(self, other):
@@ -24,15 +26,21 @@ class Later:
     def __getattr__(self, name):
         if name.startswith("__"):
             raise AttributeError(name)
+        if _importing():
+            return Later(f"{self._name}.{name}", self._why)
         raise NotImplementedError(f"torch.{self._name}: {self._why}")
+
+
+def _importing():
+    frame = sys._getframe(2)
+    while frame is not None and frame.f_code.co_filename != "<frozen importlib._bootstrap>":
+        frame = frame.f_back
+    return frame is not None
 
 
 def _called(name, why, args):
     """A Later while a module is imported; else NotImplementedError."""
-    frame = sys._getframe(2)
-    while frame is not None and frame.f_code.co_filename != "<frozen importlib._bootstrap>":
-        frame = frame.f_back
-    if frame is None:
+    if not _importing():
         raise NotImplementedError(f"torch.{name}: {why}")
     later = Later(name, why)
     return later(*args) if len(args) == 1 and inspect.isroutine(args[0]) else later

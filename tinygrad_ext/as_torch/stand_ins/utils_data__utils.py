@@ -3,3 +3,5 @@
 from . import utils_data__utils_collate as collate
 
 __all__ = ["collate"]
+
+MP_STATUS_CHECK_INTERVAL = 5.0  # seconds; PyTorch asks so often whether a worker lives, here its end is waited for
