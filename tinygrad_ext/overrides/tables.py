@@ -12,6 +12,7 @@ import sys
 from tinygrad_ext import registry
 from tinygrad_ext.core.call.boundary import boundary
 from tinygrad_ext.core.call.callables import OpFunction
+from tinygrad_ext.core.call.operators import Declining
 from tinygrad_ext.core.call.overridable import Overridable, OverridableProperty
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.overrides import protocol
@@ -96,6 +97,8 @@ def _members(name, value):
         return [(f"{name}.{way}", getattr(value, way)) for way in ways]
     if isinstance(value, (staticmethod, classmethod)):
         value = value.__func__
+    if isinstance(value, Declining):
+        value = value.method
     return [(name, value)] if callable(value) or inspect.isdatadescriptor(value) else []
 
 

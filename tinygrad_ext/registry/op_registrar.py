@@ -287,7 +287,8 @@ def _hide(namespace, name):
 
 
 def _remove_method(name, m):
-    if vars(Tensor).get(name) is m:  # nobody put something else in its place
+    found = vars(Tensor).get(name)
+    if m in (found, getattr(found, "method", None)):  # nobody put something else in its place
         delattr(Tensor, name)
 
 

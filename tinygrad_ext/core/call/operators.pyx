@@ -54,6 +54,9 @@ cdef extern from *:
         PyMappingMethods *tp_as_mapping
         richcmpfunc tp_richcompare
 
+cdef extern from "Python.h":
+    object PyMethod_New(object fn, object instance)
+
 cdef extern from "inherit_slots.h":
     int tgx_inherit_slots(object base, object cls) except -1
 
@@ -64,7 +67,33 @@ ROOTS = ["add", "sub", "mul", "mod", "truediv", "floordiv", "and", "or", "xor", 
          "neg", "pos", "abs", "invert", "lt", "le", "eq", "ne", "gt", "ge"]
 cdef enum:
     LESS = 17                           # of "lt": the others follow as Python counts them
+UNARY = ("neg", "pos", "abs", "invert")
 COMMUTES = ("add", "mul", "and", "or", "xor")
+
+
+cdef class Declining:
+    """What `tensor.__add__` binds: NotImplemented for a foreign operand, as Python's protocol asks. Of the class it is the method.
+
+    The operators themselves do not come here: their slots ask before they call.
+    """
+    cdef readonly object method
+
+    def __init__(self, method):
+        self.method = method
+
+    def __get__(self, instance, owner):
+        return self.method if instance is None else PyMethod_New(self, instance)
+
+    def __call__(self, *args, **kwargs):
+        try:
+            return self.method(*args, **kwargs)
+        except TypeError:
+            if len(args) != 2 or isinstance(args[1], (Tensor, int, float, complex)):
+                raise
+            return NotImplemented
+
+    def __getattr__(self, name):
+        return getattr(self.method, name)
 
 
 cdef PyObject *_held(object method):
@@ -81,11 +110,11 @@ def bind(root, method, inplace, reflected):
         return
     _forward[k] = _held(method)
     _inplace[k] = NULL if inplace is None else _held(inplace)
-    setattr_type(f"__{root}__", method)
+    setattr_type(f"__{root}__", method if root in UNARY else Declining(method))
     if root in COMMUTES:
         bind_reflected(root, reflected)
-    if inplace is not None and root not in ("neg", "abs", "invert", "pos", "lt", "le", "eq", "ne", "gt", "ge"):
-        setattr_type(f"__i{root}__", inplace)
+    if inplace is not None and root not in UNARY and root not in ("lt", "le", "eq", "ne", "gt", "ge"):
+        setattr_type(f"__i{root}__", Declining(inplace))
 
 
 def bind_reflected(root, method):
@@ -94,7 +123,7 @@ def bind_reflected(root, method):
     if _reflected[k] != NULL:
         Py_DECREF(<object>_reflected[k])
     _reflected[k] = _held(method)
-    setattr_type(f"__r{root}__", method)
+    setattr_type(f"__r{root}__", Declining(method))
 
 
 def show(name, method):
