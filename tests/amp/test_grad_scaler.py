@@ -1,6 +1,7 @@
 """GradScaler scales the loss, leaves out steps whose gradients are not finite, and adapts its factor."""
 
 import math
+import pickle
 
 import pytest
 
@@ -71,3 +72,8 @@ def test_calls_out_of_order_are_refused():
         amp.GradScaler("cpu").unscale_(optim.SGD([half], lr=0.1))
     scaler.update(new_scale=tg.tensor(2.0))
     assert scaler.get_scale() == 2
+
+
+def test_a_scaler_can_be_pickled():
+    scaler = pickle.loads(pickle.dumps(amp.GradScaler("cpu", init_scale=4.0)))
+    assert scaler.get_scale() == 4.0 and scaler.scale(tg.ones(1)).item() == 4.0

@@ -25,6 +25,16 @@ class Numbers(data.Dataset):
         return 10
 
 
+class Many(Numbers):
+    def __getitems__(self, indices):
+        return [10 * index for index in indices]
+
+
+class Short(Numbers):
+    def __getitems__(self, indices):
+        return indices[:-1]
+
+
 def test_datasets_combine():
     rows = data.TensorDataset(tg.arange(6), tg.arange(6) * 2)
     assert [int(part) for part in rows[2]] == [2, 4] and len(rows) == 6
@@ -35,6 +45,8 @@ def test_datasets_combine():
     assert list(Stream(2) + Stream(1)) == [0, 1, 0]
     assert data.StackDataset(Numbers(), Numbers())[4] == (4, 4)
     assert data.StackDataset(a=Numbers())[4] == {"a": 4}
+    assert data.StackDataset(Numbers(), Many()).__getitems__([4, 1]) == [(4, 40), (1, 10)]
+    assert data.StackDataset(a=Many()).__getitems__([2]) == [{"a": 20}]
     assert data.Dataset[int] is data.Dataset
 
 
@@ -157,7 +169,11 @@ ROWS = data.TensorDataset(tg.arange(6))
         (lambda: data.ConcatDataset([]), AssertionError, "should not be an empty"),
         (lambda: data.ConcatDataset([Stream()]), AssertionError, "does not support IterableDataset"),
         (lambda: data.ConcatDataset([ROWS])[-7], ValueError, "should not exceed dataset length"),
-        (lambda: data.StackDataset(), ValueError, "by position or by name"),
+        (lambda: data.StackDataset(), ValueError, "At least one dataset should be passed"),
+        (lambda: data.StackDataset(Numbers(), a=Numbers()), ValueError, "but both are given"),
+        (lambda: data.StackDataset(Short(), Numbers()).__getitems__([0, 1]), ValueError, "output size mismatch"),
+        (lambda: list(data.ChainDataset([Numbers()])), AssertionError, "only supports IterableDataset"),
+        (lambda: len(data.ChainDataset([Numbers()])), AssertionError, "only supports IterableDataset"),
         (lambda: data.StackDataset(ROWS, Numbers()), ValueError, "Size mismatch"),
         (lambda: data.random_split(ROWS, [1, 2]), ValueError, "does not equal the length"),
         (lambda: data.random_split(ROWS, [-0.5, 1.5]), ValueError, "not between 0 and 1"),

@@ -21,6 +21,11 @@ class OptState(enum.Enum):
     STEPPED = 2
 
 
+def _ready():
+    """The stage of an optimizer that has not been met: a function by name, so that a scaler can be pickled."""
+    return OptState.READY
+
+
 class GradScaler:
     """Scales losses against underflow in float16.
 
@@ -67,7 +72,7 @@ class GradScaler:
         self._forget()
 
     def _forget(self):
-        self._stage = defaultdict(lambda: OptState.READY)
+        self._stage = defaultdict(_ready)
         self._infinite = {}  # id of an optimizer -> whether a gradient of its was not finite
 
     def scale(self, outputs):

@@ -100,6 +100,10 @@ class DataLoader:
     def _single(self):
         return self.batch_sampler is None
 
+    @property
+    def _auto_collation(self):
+        return not self._single
+
     def _default_sampler(self, shuffle):
         if isinstance(self.dataset, IterableDataset):
             return _Endless()
@@ -175,7 +179,8 @@ def _check_workers(num_workers, timeout, prefetch_factor, persistent_workers):
     if num_workers > cores:
         warnings.warn(
             f"This DataLoader will create {num_workers} worker processes, and this process may use {cores} cores. "
-            "Too many workers slow loading down.",
+            "Be aware that excessive worker creation might get DataLoader running slow or even freeze; lower "
+            "num_workers.",
             stacklevel=3,
         )
 
@@ -185,7 +190,8 @@ def _checked_context(context, num_workers):
         return None
     if num_workers == 0:
         raise ValueError(
-            "multiprocessing_context can only be used with multi-process loading (num_workers > 0); leave it out"
+            "multiprocessing_context can only be used with multi-process loading (num_workers > 0), but got "
+            f"num_workers={num_workers}; leave it out"
         )
     import multiprocessing  # lazy: loading without workers does without it
 

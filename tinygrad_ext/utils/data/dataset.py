@@ -67,8 +67,13 @@ class StackDataset(Dataset):
     """Items of several datasets side by side: a tuple, or a dict if they are given by name."""
 
     def __init__(self, *args, **kwargs):
-        if bool(args) == bool(kwargs):
-            raise ValueError("StackDataset takes datasets either by position or by name, and at least one")
+        if args and kwargs:
+            raise ValueError(
+                "Supported either datasets by position, for tuples, or by name, for dicts, but both are given to "
+                "StackDataset; use one of the two"
+            )
+        if not args and not kwargs:
+            raise ValueError("At least one dataset should be passed to StackDataset, by position or by name")
         self.datasets = kwargs or args
         lengths = [len(dataset) for dataset in self._parts()]
         if len(set(lengths)) > 1:
@@ -83,8 +88,29 @@ class StackDataset(Dataset):
             return {name: dataset[index] for name, dataset in self.datasets.items()}
         return tuple(dataset[index] for dataset in self.datasets)
 
+    def __getitems__(self, indices):
+        """The items of several indices; each dataset gives its own at once if it can."""
+        rows = [_rows(dataset, indices) for dataset in self._parts()]
+        if isinstance(self.datasets, dict):
+            return [dict(zip(self.datasets, row, strict=True)) for row in zip(*rows, strict=True)]
+        return list(zip(*rows, strict=True))
+
     def __len__(self):
         return self._length
+
+
+def _rows(dataset, indices):
+    """A dataset's items of several indices."""
+    many = getattr(dataset, "__getitems__", None)
+    if not callable(many):
+        return [dataset[index] for index in indices]
+    items = many(indices)
+    if len(items) != len(indices):
+        raise ValueError(
+            f"Nested dataset's output size mismatch. Expected {len(indices)}, got {len(items)} from __getitems__ of "
+            f"{type(dataset).__name__}"
+        )
+    return items
 
 
 @boundary
@@ -121,10 +147,20 @@ class ChainDataset(IterableDataset):
 
     def __iter__(self):
         for dataset in self.datasets:
+            self._check(dataset)
             yield from dataset
 
     def __len__(self):
+        for dataset in self.datasets:
+            self._check(dataset)
         return sum(len(dataset) for dataset in self.datasets)
+
+    @staticmethod
+    def _check(dataset):
+        if not isinstance(dataset, IterableDataset):
+            raise AssertionError(
+                f"ChainDataset only supports IterableDataset, got {type(dataset).__name__}; use ConcatDataset"
+            )
 
 
 @boundary
