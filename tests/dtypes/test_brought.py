@@ -196,7 +196,7 @@ def test_in_place_and_out(toy):
     back = tg.empty(2, 2, dtype=toy)
     tg.cat([out], out=back)
     assert back.tolist() == x.tolist()
-    with pytest.raises(RuntimeError, match="mm.*Expected out tensor to have dtype Float"):
+    with pytest.raises(RuntimeError, match="mm.*Expected out tensor to have dtype float"):
         tg.mm(out, tg.eye(2), out=back)
     into = tg.zeros(2, 2)
     into.add_(x)

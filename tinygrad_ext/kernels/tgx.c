@@ -139,7 +139,7 @@ void tgx_put_number(void *to, int dtype, const tgx_scalar *s) {
 
 int tgx_refuse_complex(tgx_call *c, const tgx_scalar *s, int dtype) {
     if (s->im == 0 || tgx_is_complex(dtype)) return 0;
-    return tgx_fail(c, TGX_RUNTIME_ERROR, "value cannot be converted to type %s without overflow: (%g%+gj) is complex",
+    return tgx_fail(c, TGX_RUNTIME_ERROR, "value cannot be converted to type %s without overflow: the Scalar (%g%+gj) is complex",
                     tgx_dtype_title(dtype), s->f, s->im);
 }
 

@@ -225,7 +225,7 @@ def test_all_forms_refuse_in_the_same_words(form):
         "Expected out tensor to have device cpu, but got meta instead": tg.empty(3, device="meta"),
         "result type Float can't be cast to the desired output type Long"
         if form in ("pointwise", "composite")
-        else "Expected out tensor to have dtype Float, but got Long instead": tg.empty(3, dtype=tg.int64),
+        else "Expected out tensor to have dtype float, but got long int instead": tg.empty(3, dtype=tg.int64),
         "more than one element of the written-to tensor refers to a single memory": tg.zeros(1).expand(3),
         "the tensor to write to is read-only": read_only(tg.zeros(3)),
         "out=: the tensor to write to is read-only": read_only(tg.zeros(2)),

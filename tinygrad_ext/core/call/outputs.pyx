@@ -54,8 +54,22 @@ cdef int refuse_cast(int src, int dst) except -1:
     cdef bint ok = not ((is_complex(src) and not is_complex(dst)) or (not is_integral(src) and is_integral(dst))
                         or (src != TGX_BOOL and dst == TGX_BOOL))
     if not ok:
-        raise RuntimeError(f"result type {dtype_title(src)} can't be cast to the desired output type {dtype_title(dst)}")
+        raise RuntimeError(f"result type {dtype_title(src)} can't be cast to the desired output type {dtype_title(dst)}: Expected "
+                           f"result to be safely castable from {dtype_title(src)} dtype, but got result with dtype "
+                           f"{dtype_title(dst)}")
     return 0
+
+
+_C_NAMES = {
+    "Byte": "unsigned char", "Char": "signed char", "Short": "short int", "Int": "int", "Long": "long int", "Bool": "bool",
+    "Float": "float", "Double": "double", "Half": "c10::Half", "BFloat16": "c10::BFloat16",
+    "ComplexFloat": "c10::complex<float>", "ComplexDouble": "c10::complex<double>", "ComplexHalf": "c10::complex<c10::Half>",
+}
+
+
+cdef str _c_name(int dtype):
+    """A dtype as PyTorch's messages about out= say it: by its type in C."""
+    return _C_NAMES.get(dtype_title(dtype), dtype_title(dtype))
 
 
 cdef int check_target(Op op, Tensor out, int device, const int64_t *sizes, int rank, int dtype, bint inplace) except -1:
@@ -74,13 +88,13 @@ cdef int check_target(Op op, Tensor out, int device, const int64_t *sizes, int r
         if op.bytes and out.tid != TGX_U8 and out.tid != TGX_BOOL:
             raise RuntimeError(f"{op.title} only supports bool tensor for result, got: {dtype_title(out.tid)}; uint8 is taken too")
         if op.exact and not inplace and not op.bytes:
-            raise RuntimeError(f"{op.title}(): Expected out tensor to have dtype {dtype_title(dtype)}, but got "
-                               f"{dtype_title(out.tid)} instead")
+            raise RuntimeError(f"{op.title}(): Expected out tensor to have dtype {_c_name(dtype)}, but got "
+                               f"{_c_name(out.tid)} instead")
+        if inplace and op.exact_inplace:
+            raise RuntimeError(f"In-place {op.title} is not supported for {dtype_title(out.tid)} tensors: the operation's "
+                               f"result requires dtype {dtype_title(dtype)}")
         if not op.bytes:
             refuse_cast(dtype, out.tid)
-        if inplace and op.exact_inplace:
-            raise RuntimeError(f"In-place {op.title} is not supported for {dtype_title(out.tid)} tensors: the result is "
-                               f"{dtype_title(dtype)}")
     if has_sizes(out, sizes, rank):
         if out.bits & (CONTIGUOUS | READONLY) != CONTIGUOUS:
             check_readonly(out, op.title) if flags & TGX_REPEATS else check_writable(out, op.title)
