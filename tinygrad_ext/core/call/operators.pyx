@@ -50,6 +50,7 @@ cdef extern from *:
         binaryfunc mp_subscript
         objobjargproc mp_ass_subscript
     ctypedef struct CType "PyTypeObject":
+        void *tp_new
         PyNumberMethods *tp_as_number
         PyMappingMethods *tp_as_mapping
         richcmpfunc tp_richcompare
@@ -248,6 +249,18 @@ cdef _install(CType *t):
 _install(<CType *>Tensor)
 _install(<CType *>Parameter)
 _install(<CType *>Carried)
+
+
+cdef ternaryfunc _make_parameter = <ternaryfunc>(<CType *>Parameter).tp_new
+
+
+def _new_parameter(cls, *args, **kwargs):
+    """`Parameter.__new__`, as a function: Python refuses to go back to a slot's own wrapper after something else stood there."""
+    return _make_parameter(cls, args, kwargs)
+
+
+_new_parameter.__name__ = "__new__"
+tgx_set_in_dict(Parameter, "__new__", staticmethod(_new_parameter))
 
 
 def inherit(cls, **kwargs):
