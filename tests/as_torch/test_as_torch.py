@@ -287,3 +287,11 @@ def test_the_package_and_its_types_are_called_torch(as_torch):
     t = pickle.loads(pickle.dumps(torch.ones(2)))
     assert type(t) is torch.Tensor and t.tolist() == [1, 1]
     assert torch.overrides.ignored_functions()[torch.save] == "reads or writes a file"
+
+
+def test_the_package_is_installed_for_those_who_ask_its_metadata(as_torch):
+    from importlib import metadata
+
+    assert metadata.version("torch") == as_torch.__version__ and metadata.metadata("torch")["Name"] == "torch"
+    assert metadata.version("pytest") == pytest.__version__ and metadata.distribution("torch").files is None
+    assert next(iter(metadata.distributions(name="torch"))).version == as_torch.__version__

@@ -277,3 +277,10 @@ def test_options_of_printing_are_those_of_now(as_torch):
         as_torch.set_printoptions(**before)
     with pytest.raises(AttributeError, match="PRINT_OPTS has precision.*not colour"):
         PRINT_OPTS.colour
+
+
+def test_what_a_collate_function_reads_is_there(as_torch):
+    from torch.utils.data._utils.collate import default_collate_err_msg_format, np_str_obj_array_pattern
+
+    assert np_str_obj_array_pattern.search("<U5") and not np_str_obj_array_pattern.search("<f4")
+    assert default_collate_err_msg_format.format(set).endswith("found <class 'set'>")

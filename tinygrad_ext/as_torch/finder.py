@@ -7,10 +7,12 @@ reached only by names that nobody found; it raises the error that says what ther
 
 import difflib
 import importlib
+import importlib.metadata
 import importlib.util
 import pkgutil
 import sys
 from importlib.machinery import ModuleSpec
+from pathlib import Path
 
 from tinygrad_ext.as_torch import absent_names, places
 from tinygrad_ext.errors import torch_names
@@ -79,6 +81,25 @@ class AliasFinder:
             spec.submodule_search_locations is not None or place in places.PACKAGES or place in absent_names.packages()
         )
         return ModuleSpec(name, _AliasLoader(own, place), origin=spec.origin, is_package=package)
+
+    def find_distributions(self, context=None):
+        """What importlib.metadata is told of the package torch: libraries ask which version is installed."""
+        asked = getattr(context, "name", None)
+        return [_Installed()] if asked is None or asked.lower() == NAME else []
+
+
+class _Installed(importlib.metadata.Distribution):
+    """PyTorch's package as the alias stands for it: its name and version, and no files."""
+
+    def read_text(self, filename):
+        """The text of METADATA; None for any other file."""
+        if filename != "METADATA":
+            return None
+        return f"Metadata-Version: 2.1\nName: {NAME}\nVersion: {sys.modules[OURS].__version__}\n"
+
+    def locate_file(self, path):
+        """Where a file of ours lies."""
+        return Path(sys.modules[OURS].__file__).parent.parent / path
 
 
 def _beside(name):
