@@ -151,3 +151,26 @@ def test_a_copy_asks_for_a_gradient_as_its_original():
     assert twin.requires_grad and twin._values().is_leaf and not copy.deepcopy(make()).requires_grad
     twin.to_dense().sum().backward()
     assert x._values().grad is None
+
+
+def test_a_sparse_gradient_can_be_assigned():
+    x, grad = make().requires_grad_(), make()
+    for tensor in (grad.to_dense().requires_grad_(), x):
+        tensor.grad = grad
+        assert tensor.grad.is_sparse and tg.equal(tensor.grad.to_dense(), grad.to_dense())
+        tensor.grad = None
+        assert tensor.grad is None
+    for wrong, kind in ((grad.to_dense(), RuntimeError), (tg.ones(7, 2).to_sparse(), RuntimeError), (3, TypeError)):
+        with pytest.raises(kind, match="assign"):
+            x.grad = wrong
+    with pytest.raises(
+        RuntimeError, match="a gradient with dtype 'torch.float32' to a tensor with dtype 'torch.float64'"
+    ):
+        x.grad = grad.float()
+
+
+def test_zeros_like_a_sparse_tensor_stores_nothing():
+    x = make()
+    zeros = tg.zeros_like(x)
+    assert zeros.is_sparse and zeros.shape == x.shape and zeros._nnz() == 0 and zeros.dtype is x.dtype
+    assert tg.zeros_like(x, dtype=tg.float64).dtype is tg.float64

@@ -163,14 +163,6 @@ def test_volumes_lie_with_their_channels_side_by_side():
             wrong(tg.zeros(2, 3, 4, 5))
 
 
-def test_questions_of_sparse_tensors_are_answered_by_plain_ones():
-    t = tg.zeros(2, 3)
-    assert t.sparse_dim() == 0 and t.dense_dim() == 2 and t.to_sparse().coalesce().is_coalesced()
-    for name in ("coalesce", "is_coalesced"):
-        with pytest.raises(RuntimeError, match=f"{name} expected sparse coordinate tensor layout but got Strided"):
-            getattr(t, name)()
-
-
 def test_memory_is_counted():
     tg.empty_cache()
     before = tg.memory_stats()

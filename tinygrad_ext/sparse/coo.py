@@ -18,7 +18,7 @@ from tinygrad_ext.overrides import DisableTorchFunctionSubclass, _EnableTorchFun
 __all__ = ["SparseTensor", "sparse_coo_tensor"]
 
 HANDLERS = {}  # name of a function -> what it does here; handlers.py fills it
-_PASSED = {"size", "dim", "numel", "is_floating_point", "is_complex", "__get__", "__len__", "data_ptr"}
+_PASSED = {"size", "dim", "numel", "is_floating_point", "is_complex", "__get__", "__set__", "__len__", "data_ptr"}
 
 
 class SparseTensor(Tensor):
@@ -74,6 +74,31 @@ class SparseTensor(Tensor):
         return self._parts[1].is_meta
 
     is_cpu = property(lambda self: self._parts[1].is_cpu)
+
+    @property
+    def grad(self):
+        """What was assigned: backward gives gradients to the values, and none to the wrapper."""
+        return vars(self).get("_assigned")
+
+    @grad.setter
+    def grad(self, grad):
+        if grad is not None and (not isinstance(grad, Tensor) or grad.layout is not self.layout):
+            kind = TypeError if not isinstance(grad, Tensor) else RuntimeError
+            told = grad.layout if isinstance(grad, Tensor) else type(grad).__name__
+            raise kind(
+                f"grad: assigned grad expected to be a tensor of the layout {self.layout} or None but got {told}"
+            )
+        if grad is not None and grad.shape != self.shape:
+            raise RuntimeError(
+                f"attempting to assign a gradient of size '{list(grad.shape)}' to a tensor of size "
+                f"'{list(self.shape)}'. Please ensure that the gradient and the tensor are the same size"
+            )
+        if grad is not None and grad.dtype is not self.dtype:
+            raise RuntimeError(
+                f"attempting to assign a gradient with dtype '{grad.dtype}' to a tensor with dtype "
+                f"'{self.dtype}'. Please ensure that the gradient and the tensor have the same dtype."
+            )
+        self._assigned = grad
 
     def requires_grad_(self, requires_grad=True):
         """Let autograd record what happens to the values; returns self."""

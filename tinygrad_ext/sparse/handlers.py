@@ -266,3 +266,25 @@ def zero_(self):
 # properties
 SparseTensor.mT = property(lambda self: transpose(self, -2, -1))
 SparseTensor.T = property(t)
+
+
+@handler("zeros_like")
+def zeros_like(input, *, dtype=None, layout=None, device=None, **options):
+    """A tensor of the same size and layout that stores nothing."""
+    indices, values, _ = input._parts
+    empty = SparseTensor(indices[:, :0], tg.zeros_like(values[:0], dtype=dtype, device=device), input.shape, True)
+    return empty if layout in (None, sparse_coo) else empty.to_sparse(layout=layout)
+
+
+@handler("sparse_mask")
+def sparse_mask(self, mask):
+    """The elements of a plain tensor at the places that another one of the same size stores."""
+    if isinstance(self, SparseTensor) or mask.layout is not sparse_coo:
+        raise NotImplementedError(
+            f"sparse_mask(): a plain tensor and a mask of the layout {sparse_coo} are taken, got {self.layout} and "
+            f"{mask.layout}; to_dense() and to_sparse() make those"
+        )
+    if mask.shape != self.shape:
+        raise RuntimeError(f"sparse_mask(): self {list(self.shape)} and mask {list(mask.shape)} have to be of one size")
+    places, _, in_order = mask._parts
+    return SparseTensor(places, self[tuple(places.unbind(0))], self.shape, in_order)

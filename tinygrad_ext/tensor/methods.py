@@ -5,14 +5,15 @@ from tinygrad_ext.core.call.later import later
 from tinygrad_ext.core.call.op_tables import functions
 from tinygrad_ext.core.data.dtype import by_name, sparse_csc, sparse_csr, strided
 from tinygrad_ext.core.data.tensor import Tensor
-from tinygrad_ext.tensor import asked, copying, interop, legacy, sharing, top
+from tinygrad_ext.tensor import asked, copying, interop, legacy, of_other_kinds, sharing, top
 
 
 def install():
     """Put them on Tensor."""
-    for rows in (_METHODS, asked.METHODS, interop.METHODS, copying.METHODS, sharing.METHODS, legacy.METHODS):
-        for name, fn in rows.items():
-            setattr(Tensor, name, fn)
+    for room in (asked, interop, copying, sharing, legacy, of_other_kinds):
+        _METHODS.update(room.METHODS)
+    for name, fn in _METHODS.items():
+        setattr(Tensor, name, fn)
 
 
 def _is_nonzero(self):
@@ -23,18 +24,6 @@ def _is_nonzero(self):
             f"{'s' if self.numel() == 0 else ''} is ambiguous: is_nonzero() needs one element"
         )
     return bool(self)
-
-
-def _of_sparse(name):
-    """A method of sparse_coo tensors alone; those of that layout have their own."""
-
-    def refuse(self):
-        raise RuntimeError(
-            f"{name} expected sparse coordinate tensor layout but got Strided: to_sparse() makes one of this tensor"
-        )
-
-    refuse.__name__ = refuse.__qualname__ = name
-    return refuse
 
 
 def _reversed_dims(self):
@@ -170,7 +159,6 @@ _METHODS = {
     "is_quantized": property(lambda self: False),
     "sparse_dim": lambda self: 0,
     "dense_dim": Tensor.dim,
-    **{name: _of_sparse(name) for name in ("coalesce", "is_coalesced")},
     **dict.fromkeys(_OTHER_KINDS, property(lambda self: False)),
     "is_meta": property(lambda self: self.device.type == "meta"),
 }

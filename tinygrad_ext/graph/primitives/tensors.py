@@ -28,11 +28,15 @@ for _name in ("requires_grad", "is_leaf", "is_cuda", "is_sparse", "is_quantized"
     primitive(f"tensor.{_name}", "Tensor", "bool", lambda t, name=_name: getattr(t, name))
 ASKED = (
     *("is_floating_point", "is_complex", "is_signed", "is_contiguous", "is_nonzero"),
-    *("is_conj", "is_neg", "is_inference", "is_shared"),
+    *("is_conj", "is_neg", "is_inference", "is_shared", "is_coalesced"),
 )  # questions that are methods without arguments
 for _name in ASKED:
     primitive(f"tensor.{_name}", "Tensor", "bool", lambda t, name=_name: getattr(t, name)())
-for _name in ("element_size", "storage_offset", "get_device"):
+PARTS = ("indices", "values", "crow_indices", "col_indices", "ccol_indices", "row_indices", "coalesce")
+for _name in PARTS:  # of sparse tensors
+    primitive(f"tensor.{_name}", "Tensor", "Tensor", lambda t, name=_name: getattr(t, name)())
+COUNTS = ("element_size", "storage_offset", "get_device", "sparse_dim", "dense_dim", "_nnz")
+for _name in COUNTS:
     primitive(f"tensor.{_name}", "Tensor", "int", lambda t, name=_name: getattr(t, name)())
 for _name in ("itemsize", "nbytes", "output_nr"):
     primitive(f"tensor.{_name}", "Tensor", "int", lambda t, name=_name: getattr(t, name))

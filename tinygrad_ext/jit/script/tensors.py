@@ -1,7 +1,7 @@
 """Methods and attributes of tensors: ops by name, and what a graph asks of a tensor, or does to it, that is no op."""
 
 from tinygrad_ext.core.call.op_tables import methods
-from tinygrad_ext.graph.primitives.tensors import ASKED
+from tinygrad_ext.graph.primitives.tensors import ASKED, COUNTS, PARTS
 from tinygrad_ext.graph.types import BOOL, DEVICE, DTYPE, INT, LAYOUT, STR, TENSOR, Type, list_of
 
 from .compiler import hook
@@ -41,7 +41,8 @@ _QUESTIONS = {
     **dict.fromkeys(("dim", "ndimension"), ("prim::rank", INT)),
     **dict.fromkeys(("numel", "nelement"), ("prim::numel", INT)),
     **{name: (f"prim::tensor.{name}", BOOL) for name in ASKED},
-    **{name: (f"prim::tensor.{name}", INT) for name in ("element_size", "storage_offset", "get_device")},
+    **{name: (f"prim::tensor.{name}", INT) for name in COUNTS},
+    **{name: (f"prim::tensor.{name}", TENSOR) for name in PARTS},
 }
 
 
