@@ -205,3 +205,11 @@ def test_a_matrix_is_checked_before_it_is_factorized():
         tg.distributions.MultivariateNormal(tg.zeros(2), matrix, validate_args=True)
     with pytest.raises(ValueError, match="PositiveDefinite"):
         tg.distributions.Wishart(tg.tensor(3.0), matrix, validate_args=True)
+
+
+def test_shapes_that_are_no_sizes_are_kept_as_a_subclass_gives_them():
+    class Several(tg.distributions.Distribution):
+        arg_constraints = {}
+
+    made = Several(tg.Size(), [(2,), (3,)])
+    assert made.event_shape == [(2,), (3,)] and Several((2,), [3]).event_shape == tg.Size([3])

@@ -7,6 +7,14 @@ from . import constraints
 from .utils import lazy_property
 
 
+def _as_size(shape):
+    """A Size; what is none, as the shapes of several values that a subclass draws, stays as it is."""
+    try:
+        return tg.Size(shape)
+    except TypeError:
+        return shape
+
+
 @boundary
 class Distribution:
     """Base of the distributions.
@@ -39,8 +47,7 @@ class Distribution:
         Distribution._validate_args = value
 
     def __init__(self, batch_shape=(), event_shape=(), validate_args=None):
-        self._batch_shape = tg.Size(batch_shape)
-        self._event_shape = tg.Size(event_shape)
+        self._batch_shape, self._event_shape = _as_size(batch_shape), _as_size(event_shape)
         if validate_args is not None:
             self._validate_args = validate_args
         if self._validate_args:
