@@ -1,6 +1,7 @@
 """Expressions: constants, names, containers written down, f-strings, attributes."""
 
 import ast
+import functools
 import numbers
 import types as python_types
 
@@ -15,7 +16,7 @@ from .compiler import expression, hook
 from .environment import ABSENT
 from .errors import AnnotationError, NotSupportedError
 from .types import TYPING, NoType, type_from
-from .values import DictLiteral, ListLiteral, Static, TupleValue, Unbound, as_list, type_of
+from .values import DictLiteral, ListLiteral, Method, Static, TupleValue, Unbound, as_list, type_of
 
 LARGEST = (1 << 63) - 1
 _CONSTANT = (dtypes.dtype, dtypes.device, dtypes.layout, dtypes.memory_format)
@@ -80,6 +81,15 @@ KINDS = []  # (classes, function(c, value, name) -> operand or None), the first 
 def kind(*classes):
     """Decorator: how a Python object of these classes is an operand."""
     return lambda function: KINDS.append((classes, function)) or function
+
+
+@kind(functools.partial)
+def _partial(c, value, name):
+    """A function with some of its arguments given: these are constants."""
+    function = python(c, value.func, name)
+    given = [python(c, v, f"{name}.args[{i}]") for i, v in enumerate(value.args)]
+    named = {key: python(c, v, f"{name}.keywords[{key!r}]") for key, v in value.keywords.items()}
+    return Method(name, lambda c, args, kwargs: function.call(c, [*given, *args], {**named, **kwargs}))
 
 
 class PythonModule(Static):
