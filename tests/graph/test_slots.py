@@ -3,6 +3,8 @@
 import pytest
 
 import tinygrad_ext as tg
+from tinygrad_ext.graph import Graph, interpret
+from tinygrad_ext.graph.plan import Executor
 
 # body of a loop over x, y (4,) with w (4, 4): how many copies are left in each trip
 BODIES = {
@@ -51,3 +53,41 @@ def test_copies_that_are_left(name):
     begin = next(i for i, line in enumerate(lines) if "prim::Loop" in line)
     names = [part.strip(" []") for line in lines[begin:] for part in line.split("  ")[-1].split(",")]
     assert names.count("copy") <= BODIES[name][1], lines
+
+
+_UNREAD = """graph f(%a: Tensor, %k: Tensor) {
+  %1: Tensor = aten::le.Tensor(%k, 0)
+  %2: bool = prim::bool(%1)
+  %3: Tensor, %4: Tensor, %5: Tensor = prim::If(%2) {
+    block() {
+      %6: Tensor = aten::neg(%a)
+      %7: Tensor = prim::undefined()
+      yield %6, UNDEFINED
+    }
+    block() {
+      %9: Tensor = aten::tan(%k)
+      %10: Tensor = aten::mul.Tensor(%9, %a)
+      %11: Tensor = aten::sum.dim_IntList(%10, -1, True, None)
+      %12: Tensor = aten::div.Tensor(%a, %11)
+      %13: Tensor = aten::gt.Tensor(%k, 0)
+      %14: Tensor = aten::where.self(%13, %12, %6x)
+      yield %14, YIELDS
+    }
+  }
+  return RETURNS
+}
+""".replace("%6x", "%a")
+
+
+@pytest.mark.parametrize("returns", ["%3", "%4", "%5", "%3, %5", "%5, %4, %3"])
+@pytest.mark.parametrize("yields", ["%10, %12", "%12, %10", "%12, %12", "%12, %9", "%11, %12"])
+@pytest.mark.parametrize("undefined", ["%7, %7", "%6, %6", "%7, %6"])
+def test_what_a_branch_gives_and_nobody_reads_has_a_place(yields, returns, undefined):
+    text = _UNREAD.replace("YIELDS", yields).replace("RETURNS", returns).replace("UNDEFINED", undefined)
+    graph = Graph.parse(text)
+    a = tg.randn(100, 10, dtype=tg.float64)
+    run = Executor(graph)
+    for k in (1.0, -1.0, 1.0):
+        args = (a, tg.tensor(k, dtype=tg.float64))
+        for ours, expected in zip(run(*args), interpret.run(graph, args), strict=True):
+            assert k < 0 or tg.equal(ours, expected)  # below zero some are undefined

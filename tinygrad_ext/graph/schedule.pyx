@@ -210,6 +210,9 @@ def measure(list items):
     for b in found:
         b.local = (b.base < 0 and b.constant is None and not b.kept and b.into is None and b.first == b.last
                    and type(items[b.first]) is Group)
+    for b in found:
+        if b.into is not None:
+            b.into.local = False        # though nobody reads it: what lies there needs the memory
     return [b for b in found if b.base < 0 and b.constant is None and not b.local and not b.mark]
 
 
