@@ -4,6 +4,8 @@ import copy
 import pickle
 from unittest import mock
 
+import pytest
+
 import tinygrad_ext as tg
 from tinygrad_ext import nn
 
@@ -33,3 +35,10 @@ def test_what_is_put_in_its_place_is_called_and_goes_again():
         assert type(p) is kind and type(copy.deepcopy(p)) is kind and p.requires_grad
     assert pickle.loads(pickle.dumps(nn.Parameter(tg.ones(2)))).tolist() == [1, 1]
     assert nn.UninitializedParameter.__new__ is not nn.Parameter.__new__
+
+
+@pytest.mark.parametrize("args", [(), (3,), (int, tg.ones(2)), (dict,), (object,), (tg.Tensor, tg.ones(2))])
+def test_what_is_no_class_of_parameters_is_refused(args):
+    with pytest.raises(TypeError, match=r"Parameter\.__new__"):
+        nn.Parameter.__new__(*args)
+    assert type(nn.Parameter.__new__(nn.Parameter, tg.ones(2))) is nn.Parameter

@@ -35,6 +35,11 @@ def test_the_same_view_of_the_same_memory_is_told():
         t.is_set_to(t.view(2, 3)) and not t.is_set_to(t.t()) and not t.is_set_to(t[1:]) and not t.is_set_to(t.clone())
     )
     assert t.dim_order() == (0, 1) and t.t().dim_order() == (1, 0)
+    assert tg.zeros(3).expand(2, 3).dim_order() == (0, 1) and tg.zeros(2, 1, 3).permute(2, 1, 0).dim_order() == (
+        2,
+        1,
+        0,
+    )
 
 
 def test_a_sparse_tensor_says_which_elements_of_a_plain_one_are_wanted():

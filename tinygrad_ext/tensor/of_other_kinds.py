@@ -52,6 +52,8 @@ def _pin_memory(self, device=None):
 
 def _is_set_to(self, tensor):
     """Whether two tensors are the same memory, seen in the same way."""
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"is_set_to(): argument 'tensor' (position 1) must be Tensor, not {type(tensor).__name__}")
     return (
         storage_of(self) is storage_of(tensor)
         and self.storage_offset() == tensor.storage_offset()
@@ -62,8 +64,16 @@ def _is_set_to(self, tensor):
 
 def _dim_order(self):
     """The dimensions from that of the largest steps in memory to that of the smallest."""
-    strides = self.stride()
-    return tuple(sorted(range(self.dim()), key=lambda dim: -strides[dim]))
+    steps, order = (
+        list(zip(self.stride(), self.shape, strict=True)),
+        [],
+    )  # of equal steps the longer dimension is outside
+    for dim in range(self.dim()):  # one of step 0 stays behind those before it
+        at = len(order)
+        while at and steps[order[at - 1]][0] and steps[order[at - 1]] < steps[dim]:
+            at -= 1
+        order.insert(at, dim)
+    return tuple(order)
 
 
 def _dequantize(self):

@@ -72,6 +72,9 @@ UNARY = ("neg", "pos", "abs", "invert")
 COMMUTES = ("add", "mul", "and", "or", "xor")
 
 
+cdef frozenset _TOLD = frozenset(("__name__", "__qualname__", "__doc__", "__module__", "__wrapped__", "__signature__", "__text_signature__"))
+
+
 cdef class Declining:
     """What `tensor.__add__` binds: NotImplemented for a foreign operand, as Python's protocol asks. Of the class it is the method.
 
@@ -94,7 +97,12 @@ cdef class Declining:
             return NotImplemented
 
     def __getattr__(self, name):
+        if name.startswith("__") and name not in _TOLD:         # __setstate__ and others are not the method's business
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
         return getattr(self.method, name)
+
+    def __reduce__(self):
+        return Declining, (self.method,)
 
 
 cdef PyObject *_held(object method):
@@ -254,9 +262,16 @@ _install(<CType *>Carried)
 cdef ternaryfunc _make_parameter = <ternaryfunc>(<CType *>Parameter).tp_new
 
 
-def _new_parameter(cls, *args, **kwargs):
+def _new_parameter(*args, **kwargs):
     """`Parameter.__new__`, as a function: Python refuses to go back to a slot's own wrapper after something else stood there."""
-    return _make_parameter(cls, args, kwargs)
+    if not args:
+        raise TypeError("Parameter.__new__(): not enough arguments: the class comes first, as in Parameter.__new__(Parameter, data)")
+    cls = args[0]
+    if not isinstance(cls, type):
+        raise TypeError(f"Parameter.__new__(X): X is not a type object ({type(cls).__name__}); the class comes first")
+    if not issubclass(cls, Parameter):
+        raise TypeError(f"Parameter.__new__({cls.__name__}): {cls.__name__} is not a subtype of Parameter; name one")
+    return _make_parameter(cls, args[1:], kwargs)
 
 
 _new_parameter.__name__ = "__new__"

@@ -56,12 +56,13 @@ cdef int refuse_cast(int src, int dst) except -1:
     if not ok:
         raise RuntimeError(f"result type {dtype_title(src)} can't be cast to the desired output type {dtype_title(dst)}: Expected "
                            f"result to be safely castable from {dtype_title(src)} dtype, but got result with dtype "
-                           f"{dtype_title(dst)}")
+                           f"{dtype_title(dst)}; write to one of {dtype_title(src)}, or convert the result")
     return 0
 
 
 _C_NAMES = {
     "Byte": "unsigned char", "Char": "signed char", "Short": "short int", "Int": "int", "Long": "long int", "Bool": "bool",
+    "UInt16": "short unsigned int", "UInt32": "unsigned int", "UInt64": "long unsigned int",
     "Float": "float", "Double": "double", "Half": "c10::Half", "BFloat16": "c10::BFloat16",
     "ComplexFloat": "c10::complex<float>", "ComplexDouble": "c10::complex<double>", "ComplexHalf": "c10::complex<c10::Half>",
 }
