@@ -24,7 +24,7 @@ import tinygrad_ext as tg
 def handle(func, types, args, kwargs):
     if func is not tg.add:
         return NotImplemented
-    return func(*[tg.tensor(a.values) if type(a).__name__ == "Array" else a for a in args], **kwargs)
+    return func(*[a if isinstance(a, tg.Tensor) or not hasattr(a, "values") else tg.tensor(a.values) for a in args], **kwargs)
 
 @hookimpl
 def tgx_register_overrides(register):
