@@ -24,7 +24,8 @@ import tinygrad_ext as tg
 def handle(func, types, args, kwargs):
     if func is not tg.add:
         return NotImplemented
-    return func(*[a if isinstance(a, tg.Tensor) or not hasattr(a, "values") else tg.tensor(a.values) for a in args], **kwargs)
+    args = [a if isinstance(a, tg.Tensor) or not hasattr(a, "values") else tg.tensor(a.values) for a in args]
+    return func(*args, **kwargs)
 
 @hookimpl
 def tgx_register_overrides(register):
