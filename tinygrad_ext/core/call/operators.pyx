@@ -72,7 +72,8 @@ UNARY = ("neg", "pos", "abs", "invert")
 COMMUTES = ("add", "mul", "and", "or", "xor")
 
 
-cdef frozenset _TOLD = frozenset(("__name__", "__qualname__", "__doc__", "__module__", "__wrapped__", "__signature__", "__text_signature__"))
+cdef frozenset _TOLD = frozenset(
+    ("__name__", "__qualname__", "__doc__", "__module__", "__wrapped__", "__signature__", "__text_signature__"))
 
 
 cdef class Declining:
