@@ -1,6 +1,7 @@
 """Complex numbers: special values, branch cuts, gradients of real operands, and the vector loops at any length."""
 
 import itertools
+import math
 import warnings
 
 import numpy as np
@@ -305,3 +306,13 @@ def test_vdot_is_the_dot_product_with_the_conjugate(n, dtype):
     assert whole.equal(x[:n].conj_physical().dot(y[:n]))
     assert tg.vdot(x[::2], y[1::2]).equal(tg.vdot(x[::2].contiguous(), y[1::2].contiguous()))
     assert tg.vdot(x[:n].conj(), y[:n]).equal(tg.dot(x[:n], y[:n]))
+
+
+@pytest.mark.parametrize("dtype", [tg.complex64, tg.complex128], ids=str)
+@pytest.mark.parametrize("infinite", [complex(math.inf, 1), complex(1, -math.inf), complex(math.inf, math.inf)])
+def test_infinite_parts_of_sums_stay_apart(infinite, dtype):
+    x = tg.tensor([infinite, 2 + 3j, 1j], dtype=dtype)
+    parts = tg.view_as_real(x)
+    for ours, expected in ((x.sum(), parts.sum(0)), (x.mean(), parts.mean(0)), (x[None].sum(0)[0], parts[0])):
+        np.testing.assert_array_equal(tg.view_as_real(ours).numpy(), expected.numpy())
+    assert str(x.cumsum(0)[-1].item()) == str(x.sum().item())
