@@ -3,7 +3,7 @@
 #define ADD(x, y) ((x) + (y))
 #define MUL(x, y) ((x) * (y))
 
-/* What does not fill the lanes. With masks a vector is filled up with what changes nothing: one by one, the fold would wait for each. */
+/* What does not fill the lanes. With masks a vector is filled up with what changes nothing: one by one, the fold would wait. */
 #ifdef __AVX2__
 #define REST_OF_LANES(S, START, STEP) \
     const int left = (int)(n - i); \
