@@ -102,7 +102,7 @@ static int gather_run(tgx_call *c) {
     tgx_iter_add(&it, table.data, out.sizes, strides, out.rank, width);
     it.stays |= 1u << 1;        /* an index reaches beyond its element */
     add(&it, &index);
-    if (!tgx_walk(c->services, &it, tgx_gather_loops_here()->gather[width == 1 ? 0 : width == 2 ? 1 : width == 4 ? 2 : width == 8 ? 3 : 4], aux)) return 0;
+    if (!tgx_walk(c->services, &it, tgx_gather_loops_here()->gather[__builtin_ctz((unsigned)width)], aux)) return 0;
     return refuse_outside(c, &index, dim, table.sizes[dim]);
 }
 TGX_KERNEL(gather, gather_shape, gather_run, 0)

@@ -207,8 +207,8 @@ static int run_rows(char *const *data, tgx_loop loop, const tgx_scalar *aux, con
 
 static int64_t at_most(int64_t n, int64_t most) { return n < most ? n : most; }
 
-/* One tile at data, n1 <= rows rows of n0 elements: run_rows, over lines of `room` where operands lie the other way. What is the same for
- * all rows stands there already where the tile is not the first. */
+/* One tile at data, n1 <= rows rows of n0 elements: run_rows, over lines of `room` where operands lie the other way. What is the
+ * same for all rows stands there already where the tile is not the first. */
 static int run_tile(const tgx_iter *it, char *const *data, tgx_loop loop, const tgx_scalar *aux, char *room, int64_t n0, int64_t n1,
                     int64_t rows, int first) {
     char *at[TGX_MAX_OPERANDS] = {0};

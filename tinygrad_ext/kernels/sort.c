@@ -203,7 +203,10 @@ static void row_##TAG(tgx_call *c, row_t *r, int descending, void *room) { \
     r->words = a, r->flip = descending ? ~(uint64_t)0 : 0; \
     if (c) tgx_range(c, keys_##TAG, r, PARTS, 1); \
     else spread_##TAG(r, 0, n, a); \
-    for (int i = 0; i < (c ? PARTS : 1); i++) least = a[2 * i] < least ? a[2 * i] : least, most = a[2 * i + 1] > most ? a[2 * i + 1] : most; \
+    for (int i = 0; i < (c ? PARTS : 1); i++) { \
+        if (a[2 * i] < least) least = a[2 * i]; \
+        if (a[2 * i + 1] > most) most = a[2 * i + 1]; \
+    } \
     const int bits = most > least ? 64 - __builtin_clzll(most - least) : 0; \
     r->least = least, r->drop = bits > 32 ? bits - 32 : 0; \
     each_part(c, high_words, r, n); \
@@ -221,7 +224,8 @@ WIDE_ROW(f64)
 
 size_t tgx_sort_room(int dtype, int64_t n) { return (size_t)n * 2 * (dtype == TGX_I64 || dtype == TGX_U64 || dtype == TGX_F64 ? 16 : 8); }
 
-void tgx_sort_row(tgx_call *c, int dtype, const char *row, int64_t n, int64_t k, int descending, char *values, int64_t *indices, void *room) {
+void tgx_sort_row(tgx_call *c, int dtype, const char *row, int64_t n, int64_t k, int descending, char *values, int64_t *indices,
+                  void *room) {
     static void (*const ROWS[TGX_NTYPES])(tgx_call *, row_t *, int, void *) = {
         TGX_OF_BOOL(row_), TGX_OF_INT(row_), TGX_OF_NATURAL(row_), TGX_OF_HALF(row_), TGX_OF_FLOAT(row_)};
     row_t r = {.x = row, .values = values, .indices = indices, .n = n, .k = k};

@@ -12,5 +12,6 @@ size_t tgx_sort_room(int dtype, int64_t n);
 enum { TGX_SORT_LONG = 65536 };
 /* The first k of the sorted row: values (of the row's dtype) and positions. 0 < k <= n. c: NULL, or the call whose threads may share
  * a long row. */
-void tgx_sort_row(tgx_call *c, int dtype, const char *row, int64_t n, int64_t k, int descending, char *values, int64_t *indices, void *room);
+void tgx_sort_row(tgx_call *c, int dtype, const char *row, int64_t n, int64_t k, int descending, char *values, int64_t *indices,
+                  void *room);
 #endif
