@@ -173,3 +173,11 @@ def test_places_and_membership_in_sorted_rows(dtype, n):
             sorter = {"sorter": back, "side": side}
             _same(tg.searchsorted(tg.from_numpy(row[shuffled]), tg.from_numpy(v), **sorter), places)
         _same(tg.isin(tg.from_numpy(v), tg.from_numpy(row)), np.isin(v, row))
+
+
+def test_what_has_no_elements_or_no_order_is_refused_whatever_its_length():
+    for n in (3, 3000):
+        with pytest.raises(NotImplementedError, match="meta"):
+            tg.zeros(n, dtype=tg.int64, device="meta").unique()
+        with pytest.raises(RuntimeError, match=r"Unsupported input type encountered for isin\(\)"):
+            tg.isin(tg.zeros(n, dtype=tg.complex64), tg.zeros(5, dtype=tg.complex64))

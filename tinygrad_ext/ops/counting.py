@@ -54,6 +54,12 @@ def _isin(elements, test_elements, assume_unique, invert):
         elements = tg.tensor(elements, device=test_elements.device)
     elif not isinstance(test_elements, tg.Tensor):
         test_elements = tg.tensor(test_elements, device=elements.device)
+    for given in (elements, test_elements):
+        if given.is_complex():
+            raise RuntimeError(
+                f"Unsupported input type encountered for isin(): {given.dtype}: complex numbers have no order; compare "
+                "view_as_real() of both"
+            )
     test = test_elements.reshape(-1)
     if test.shape[0] < 4 or test.shape[0] * elements.numel() < 2000:  # of more, searching costs less
         found = (elements.unsqueeze(-1) == test).any(-1)

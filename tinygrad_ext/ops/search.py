@@ -182,7 +182,7 @@ _SPREAD, _MANY = 2, 1_000
 
 def _spread(self):
     """The least of many integers and how many numbers there are from it to the largest, or None."""
-    if self.numel() < _MANY or self.dtype not in (tg.uint8, tg.int8, tg.int16, tg.int32, tg.int64):
+    if self.is_meta or self.numel() < _MANY or self.dtype not in (tg.uint8, tg.int8, tg.int16, tg.int32, tg.int64):
         return None
     least, most = (x.item() for x in tg.aminmax(self))
     return (least, most - least + 1) if most - least < _SPREAD * self.numel() else None

@@ -22,7 +22,9 @@ _QUANTIZED = ("int_repr", "q_per_channel_axis", "q_per_channel_scales", "q_per_c
 
 def _of_layout(name, layout):
     """A method of tensors of a sparse layout alone; those have their own."""
-    made = "to_sparse_csr() or to_sparse_csc()" if layout.endswith("compressed") else "to_sparse()"
+    made = {"sparse row compressed": "to_sparse_csr()", "sparse column compressed": "to_sparse_csc()"}.get(
+        layout, "to_sparse()"
+    )
 
     def refuse(self):
         raise RuntimeError(f"{name} expected {layout} tensor layout but got Strided: {made} makes one of this tensor")
@@ -63,12 +65,12 @@ def _is_set_to(self, tensor):
 
 
 def _dim_order(self):
-    """The dimensions from that of the largest steps in memory to that of the smallest."""
-    steps, order = (
-        list(zip(self.stride(), self.shape, strict=True)),
-        [],
-    )  # of equal steps the longer dimension is outside
-    for dim in range(self.dim()):  # one of step 0 stays behind those before it
+    """The dimensions from that of the largest steps in memory to that of the smallest.
+
+    Of equal steps the longer dimension comes first; one of step 0 stays behind those before it.
+    """
+    steps, order = list(zip(self.stride(), self.shape, strict=True)), []
+    for dim in range(self.dim()):
         at = len(order)
         while at and steps[order[at - 1]][0] and steps[order[at - 1]] < steps[dim]:
             at -= 1
