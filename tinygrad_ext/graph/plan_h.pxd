@@ -130,13 +130,13 @@ cdef extern from "plan.h" nogil:
         TGX_TILE_SCRATCH
         TGX_LINE
     ctypedef struct tgx_operand:
-        char *data
         ptrdiff_t step
         int32_t scratch
         int32_t size
         int32_t rank
         int64_t *sizes
         ptrdiff_t *strides
+        const char *source "from"
     ctypedef void (*tgx_emitted)(char **at, int64_t n) noexcept nogil
     ctypedef struct tgx_tile_op:
         tgx_loop loop
@@ -151,10 +151,10 @@ cdef extern from "plan.h" nogil:
         int32_t nops
         int32_t noperands
         int32_t nbrought
-        int16_t (*brought)[2]
-        int32_t nemitted
+        int16_t *brought
         tgx_tile_op *ops
         tgx_operand *operands
+        char **at
     ctypedef struct Raw "struct { const tgx_kernel *kernel; tgx_call *call; }":
         const tgx_kernel *kernel
         tgx_call *call

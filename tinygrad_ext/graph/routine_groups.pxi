@@ -17,6 +17,7 @@ cdef class Layout:
     cdef dict index, registers, last
     cdef dict free                  # size of an element -> registers: one of another size would be written too far
     cdef tgx_operand *operands
+    cdef char **at                  # where they begin
     cdef int noperands, nregisters, width, rank
     cdef int64_t count
     cdef bint small
@@ -28,6 +29,7 @@ cdef class Layout:
         self.dims = [(d, sizes[d]) for d in self.dims]
         self.index, self.registers, self.last, self.free = {}, {}, {}, {}
         self.operands = <tgx_operand *>room.take(2 * nvalues * sizeof(tgx_operand))
+        self.at = <char **>room.take(2 * nvalues * sizeof(char *))
         self.width, self.count = 1, 1
         for _, n in self.dims:
             self.count *= n
@@ -59,6 +61,7 @@ cdef class Layout:
         cdef list merged = []
         cdef int64_t stride
         cdef int k, at, size = ITEMSIZE[t.tid]
+        cdef char **where
         for d, n in self.dims:
             k = d - (self.rank - t.rank)
             stride = 0 if k < 0 or t.sizes[k] == 1 else t.strides[k] * size
@@ -68,10 +71,12 @@ cdef class Layout:
             else:
                 merged.append((outer[0] * n, stride))
         at = self._new(size, merged[0][1] if merged else size, -1)
+        where = &self.at[at]
         if len(merged) > 1 or dense and merged and merged[0][1] != size and (merged[0][1] or t.tid == TGX_BOOL):
             self._brought(at, merged)
+            where = <char **>&self.operands[at].source
         self.index[id(t)] = at
-        self.fixups.append((<size_t>&self.operands[at].data, t.storage.owner, <int64_t>(t.data - t.storage.data)))
+        self.fixups.append((<size_t>where, t.storage.owner, <int64_t>(t.data - t.storage.data)))
         return at
 
     cdef int _brought(self, int at, list merged) except -1:
@@ -123,7 +128,7 @@ cdef class Layout:
         cdef int at
         if isinstance(o, Constant):
             at = self._new((<Constant>o).size, 0, -1)
-            self.operands[at].data = (<Constant>o).data
+            self.at[at] = (<Constant>o).data
             return at
         if buffer_of(<Tensor>o).local:
             return self._register(self.registers[id(buffer_of(<Tensor>o))][0], ITEMSIZE[(<Tensor>o).tid])
@@ -169,24 +174,15 @@ cdef class Layout:
         return tile
 
     cdef int stand_still(self, tgx_tile *made, char *scratch) except -1:
-        """Let all operands of a small group have addresses, those that are brought in two of them."""
-        cdef dict moved = {}
-        cdef tgx_operand *o
-        cdef int i, k, n = made.noperands
-        made.brought = <int16_t (*)[2]>self.room.take(4 * n + 8)
-        for i in range(n):
-            o = &self.operands[i]
-            if o.rank:
-                made.brought[made.nbrought][0], made.brought[made.nbrought][1] = i, made.noperands
+        """Let all operands of a small group have addresses."""
+        cdef int i
+        made.brought = <int16_t *>self.room.take(2 * made.noperands + 8)
+        for i in range(made.noperands):
+            if self.operands[i].scratch >= 0:
+                self.at[i] = scratch + self.operands[i].scratch
+            if self.operands[i].rank:
+                made.brought[made.nbrought] = i
                 made.nbrought += 1
-                self.operands[made.noperands].data = scratch + o.scratch
-                moved[i] = made.noperands
-                made.noperands += 1
-            elif o.scratch >= 0:
-                o.data = scratch + o.scratch
-        for i in range(made.nops):
-            for k in range(made.ops[i].n):
-                made.ops[i].operand[k] = moved.get(made.ops[i].operand[k], made.ops[i].operand[k])
         return 0
 
 
@@ -212,7 +208,7 @@ cdef tgx_tile *_tile(Routine self, Group group) except NULL:
         op.loop, op.aux, op.n = step.loop, step.aux, len(step.operands)
         layout.set_operands(i, step, op)
         i += 1
-    made.operands, made.noperands = layout.operands, layout.noperands
+    made.operands, made.noperands, made.at = layout.operands, layout.noperands, layout.at
     made.tile = layout.finish()
     for i in range(made.nops):
         op = &made.ops[i]
@@ -224,6 +220,5 @@ cdef tgx_tile *_tile(Routine self, Group group) except NULL:
     if layout.small:
         if self.scratch == NULL:
             self.scratch = _aligned(self.room, SCRATCH)
-        made.nemitted = made.noperands if runs else 0
         layout.stand_still(made, self.scratch)
     return made

@@ -25,21 +25,24 @@ static void bring_row(char *to, const char *from, ptrdiff_t stride, int size, in
 
 /* A matrix of a few elements, as both operands of an outer product are: counting along costs more than its rows. */
 static void bring_matrix(uint32_t *to, const tgx_operand *o) {
-    for (int64_t i = 0; i < o->sizes[0]; i++) {
-        const char *from = o->data + i * o->strides[0];
-        for (int64_t j = 0; j < o->sizes[1]; j++, from += o->strides[1]) *to++ = *(const uint32_t *)from;
+    int64_t rows = o->sizes[0], n = o->sizes[1];
+    ptrdiff_t down = o->strides[0], along = o->strides[1];
+    const char *row = o->from;
+    for (; rows; rows--, to += n, row += down) {
+        int64_t j = 0;
+        if (along == 4) {
+            for (; j + 4 <= n; j += 4) memcpy(to + j, row + 4 * j, 16);
+        } else if (along == 0) {
+            for (uint32_t v = *(const uint32_t *)row; j + 4 <= n; j += 4) to[j] = to[j + 1] = to[j + 2] = to[j + 3] = v;
+        }
+        for (; j < n; j++) to[j] = *(const uint32_t *)(row + j * along);
     }
 }
 
-/* Elements [lo, lo + n) of an operand, in the order of the group, next to each other. */
-static void bring(char *to, const tgx_operand *o, int64_t lo, int64_t n) {
-    if (o->rank == 2 && o->size == 4 && n <= 64 && n == o->sizes[0] * o->sizes[1]) {
-        bring_matrix((uint32_t *)to, o);
-        return;
-    }
+static void bring_rows(char *to, const tgx_operand *o, int64_t lo, int64_t n) {
     int64_t index[TGX_MAX_DIMS];
     int last = o->rank - 1;
-    const char *from = o->data;
+    const char *from = o->from;
     for (int d = last; d >= 0; d--) {
         index[d] = lo ? lo % o->sizes[d] : 0;
         if (!lo) continue;
@@ -61,6 +64,15 @@ static void bring(char *to, const tgx_operand *o, int64_t lo, int64_t n) {
     }
 }
 
+/* Elements [lo, lo + n) of an operand, in the order of the group, next to each other. */
+static inline void bring(char *to, const tgx_operand *o, int64_t lo, int64_t n) {
+    if (o->rank == 2 && o->size == 4 && n <= 64 && n == o->sizes[0] * o->sizes[1]) {
+        bring_matrix((uint32_t *)to, o);
+    } else {
+        bring_rows(to, o, lo, n);
+    }
+}
+
 typedef struct { const tgx_tile *tile; } job_t;
 
 /* Tiles that begin in [lo, hi), counted in elements. */
@@ -73,7 +85,7 @@ static int run_tiles(const job_t *job, int64_t lo, int64_t hi) {
         for (int i = 0; i < g->noperands; i++) {
             const tgx_operand *o = &g->operands[i];
             if (o->scratch < 0) {
-                at[i] = o->data + lo * o->step;
+                at[i] = g->at[i] + lo * o->step;
                 continue;
             }
             at[i] = scratch + o->scratch;
@@ -96,22 +108,16 @@ static int run_tiles(const job_t *job, int64_t lo, int64_t hi) {
 
 /* Tried and left out: whole vectors in the place of a few elements, which wait for what was stored in parts just before. */
 int tgx_small_run(const tgx_tile *g) {
-    const tgx_operand *operands = g->operands;
-    char *at[TGX_GROUP_OPERANDS];
-    for (int i = 0; i < g->nemitted; i++) at[i] = operands[i].data;
-    for (int i = 0; i < g->nbrought; i++) {
-        at[g->brought[i][0]] = operands[g->brought[i][1]].data;
-        bring(operands[g->brought[i][1]].data, &operands[g->brought[i][0]], 0, g->count);
-    }
+    char *const *at = g->at;
+    for (int i = 0; i < g->nbrought; i++) bring(at[g->brought[i]], &g->operands[g->brought[i]], 0, g->count);
     for (const tgx_tile_op *op = g->ops, *end = op + g->nops; op < end; op++) {
         char *data[TGX_MAX_OPERANDS];
         if (op->code) {
             op->code(at, g->tile);
             continue;
         }
-        data[0] = operands[op->operand[0]].data, data[1] = operands[op->operand[1]].data;
-        data[2] = operands[op->operand[2]].data;
-        for (int k = 3; k < op->n; k++) data[k] = operands[op->operand[k]].data;
+        data[0] = at[op->operand[0]], data[1] = at[op->operand[1]], data[2] = at[op->operand[2]];
+        for (int k = 3; k < op->n; k++) data[k] = at[op->operand[k]];
         int code = op->loop(data, op->strides, g->tile, op->aux);
         if (code) return code;
     }

@@ -38,13 +38,13 @@ enum tgx_plan_code {
 /* Where the elements of a group's operand lie: in memory with one step between neighbours, in the scratch, or somewhere
  * with rank dimensions from where each tile is first brought into the scratch. */
 typedef struct {
-    char *data;
     ptrdiff_t step;                /* bytes between neighbours, in the order in which the group runs */
-    int32_t scratch;               /* bytes from its start; -1: the loops read and write at data */
+    int32_t scratch;               /* bytes from its start; -1: the loops read and write where the elements lie */
     int32_t size;                  /* bytes of an element */
     int32_t rank;                  /* 0, or of what is brought in; outermost first */
     int64_t *sizes;
     ptrdiff_t *strides;            /* bytes */
+    const char *from;              /* where that lies */
 } tgx_operand;
 
 /* Machine code in place of several loops (emit.h): elements 0 .. n of the operands that begin at these addresses. */
@@ -63,11 +63,11 @@ typedef struct {
     int64_t count;                 /* elements */
     int32_t tile;                  /* elements at a time */
     int32_t nops, noperands;
-    int32_t nbrought;              /* of a small group: operands that are brought in, and those that they are brought to */
-    int16_t (*brought)[2];
-    int32_t nemitted;              /* and those that its machine code sees, if it has some */
+    int32_t nbrought;              /* of a small group: operands that are brought in */
+    int16_t *brought;
     tgx_tile_op *ops;
     tgx_operand *operands;
+    char **at;                     /* of each operand where its elements begin; the scratch of a small group included */
 } tgx_tile;
 
 typedef struct {
