@@ -175,6 +175,22 @@ def test_places_and_membership_in_sorted_rows(dtype, n):
         _same(tg.isin(tg.from_numpy(v), tg.from_numpy(row)), np.isin(v, row))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("numbers", [0, 1, 2, 3, 5, 30, 1000])
+@pytest.mark.parametrize("nans", [1, 2, 3, 40, 3000])
+def test_numbers_are_found_before_the_nans_of_a_row(dtype, numbers, nans):
+    drawn = np.random.default_rng(numbers).integers(-50, 50, numbers)
+    row = np.sort(np.concatenate([drawn, np.full(nans, np.nan), [np.inf] * (numbers % 2)]).astype(dtype))
+    values = np.concatenate([np.arange(-60, 60, 0.5), [np.inf, -np.inf]]).astype(dtype)
+    for side in ("left", "right"):
+        expected = np.searchsorted(row, values, side)
+        _same(tg.searchsorted(tg.from_numpy(row), tg.from_numpy(values), side=side), expected)
+        ends = {"sorter": tg.arange(len(row) - 1, -1, -1), "side": side}
+        _same(tg.searchsorted(tg.from_numpy(row[::-1].copy()), tg.from_numpy(values), **ends), expected)
+    for sought in (values, np.append(values, np.float32("nan"))):
+        _same(tg.isin(tg.from_numpy(sought), tg.from_numpy(row[::-1].copy())), np.isin(sought, row))
+
+
 def test_what_has_no_elements_or_no_order_is_refused_whatever_its_length():
     for n in (3, 3000):
         with pytest.raises(NotImplementedError, match="meta"):

@@ -3,8 +3,10 @@
 #include "search.h"
 #include <string.h>
 
-/* Whether element m lies before the place of v, written so that a NaN that is searched goes behind everything. */
-#define BEFORE(m, v) (right ? !((m) > (v)) : !((m) >= (v)))
+/* Whether element m lies before the place of v, a number. NaNs in the row are its end, as sort puts them, and lie before none: if
+ * they did, numbers would be found or not by which steps meet one. A NaN that is searched goes behind everything, by a pass of its own:
+ * the steps have no register left for it. */
+#define BEFORE(m, v) (right ? (m) <= (v) : (m) < (v))
 
 /* The place lies among the n + 1 from lo on. A step halves them without a branch, which would be guessed wrong every other time; four
  * values at a time do not wait for each other. */
@@ -30,6 +32,7 @@ enum { TOGETHER = 4 };
         } \
         out[i] = lo; \
     } \
+    for (i = 0; i < count; i++) out[i] = v[i] == v[i] ? out[i] : n; \
     break; }
 
 void tgx_search_row(int dtype, const char *row, const int64_t *order, int64_t n, const char *values, int64_t count, int right,
