@@ -118,3 +118,15 @@ def test_contiguous_of_a_part_is_contiguous(make):
         assert not part.is_contiguous() and found.is_contiguous() and found.dtype is part.dtype
         assert found.tolist() == part.tolist()
     assert make == "negative" or x.contiguous().data_ptr() == x.data_ptr()
+
+
+def test_each_of_several_farthest_coordinates_has_the_whole_slope_of_a_distance():
+    torch = pytest.importorskip("torch")
+    a, b = [[0.0, 0, 1], [1, 2, 3]], [[1.0, 1, 0], [1, 2, 3], [5, 2, 7]]
+    found, want = [], []
+    for lib, grads in ((tg, found), (torch, want)):
+        x, y = (lib.tensor(rows, dtype=lib.float64, requires_grad=True) for rows in (a, b))
+        weight = lib.arange(1.0, 7, dtype=lib.float64).reshape(2, 3)
+        grads += lib.autograd.grad((lib.cdist(x, y, p=INF) * weight).sum(), (x, y))
+    assert [t.tolist() for t in found] == [t.tolist() for t in want]
+    assert found[0].tolist() == [[-1, -1 - 2, 1 - 2 - 3], [-6, 0, 4 - 6]]

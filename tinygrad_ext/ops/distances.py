@@ -89,14 +89,72 @@ def _between(x1, x2, p):
 
 
 def _row_back(grad, x1, x2, p, result, needs):
-    each = norm_back(grad, _apart(x1, x2), result, p, -1, False, None)
-    return each.sum(-2) if needs[0] else None, -each.sum(-3) if needs[1] else None
+    return (
+        fused._row_slopes(grad, x1, x2, result, p) if needs[0] else None,
+        fused._row_slopes(grad.mT, x2, x1, result.mT, p) if needs[1] else None,
+    )
+
+
+def _slopes(x1, x2, distances, p):
+    """Slope of each distance by each coordinate of its row of x1: (..., rows of x1, rows of x2, coordinates). Each of
+    several coordinates that are the farthest has the whole slope, as in PyTorch, where norms share it out."""
+    apart, distances = _apart(x1, x2), distances.unsqueeze(-1)
+    if p == float("inf"):
+        return apart.sign() * (apart.abs() == distances)
+    return norm_back(tg.ones_like(distances), apart, distances, p, -1, True, None)
 
 
 def _row_tangent(x1, x2, p, x1_tangent, x2_tangent, result):
-    each = norm_back(tg.ones_like(result), _apart(x1, x2), result, p, -1, False, None)
+    return (_slopes(x1, x2, result, p) * _moved(x1_tangent, x2_tangent)).sum(-1)
+
+
+def _moved(x1_tangent, x2_tangent):
     moved = 0 if x1_tangent is None else x1_tangent.unsqueeze(-2)
-    return (each * (moved if x2_tangent is None else moved - x2_tangent.unsqueeze(-3))).sum(-1)
+    return moved if x2_tangent is None else moved - x2_tangent.unsqueeze(-3)
+
+
+def _bends(x1, x2, distances, p):
+    """Slopes of those slopes, the distances taken as given; 0 where they are infinite."""
+    apart, distances = _apart(x1, x2).abs(), distances.unsqueeze(-1)
+    none = (distances == 0) | (apart == 0) if p < 2 else distances == 0
+    far = distances + none
+    return (p - 1) * ((apart + none) / far) ** (p - 2) / far * ~none
+
+
+_STEADY = 1, float("inf")  # orders whose slopes stay as they are where rows are moved
+
+
+def _row_twice(grad, weight, x1, x2, distances, p, needs):
+    steady = p in _STEADY
+    along, each = (grad.unsqueeze(-2) * _slopes(x1, x2, distances, p)).sum(-1), None
+    if (needs[1] or needs[2]) and not steady:
+        each = grad.unsqueeze(-2) * weight.unsqueeze(-1) * _bends(x1, x2, distances, p)
+    return (
+        along if needs[0] else None,
+        each.sum(-2) if needs[1] and not steady else None,
+        -each.sum(-3) if needs[2] and not steady else None,
+        weight * along * _nearer(distances, p) if needs[3] and not steady else None,
+    )
+
+
+def _nearer(distances, p):
+    return (1 - p) / (distances + (distances == 0))
+
+
+def _row_slopes_tangent(
+    weight, x1, x2, distances, p, weight_tangent, x1_tangent, x2_tangent, distances_tangent
+):  # fmt: skip
+    factor, each = weight_tangent, None
+    if p not in _STEADY:
+        if distances_tangent is not None:
+            nearer = weight * distances_tangent * _nearer(distances, p)
+            factor = nearer if factor is None else factor + nearer
+        if x1_tangent is not None or x2_tangent is not None:
+            each = weight.unsqueeze(-1) * _bends(x1, x2, distances, p) * _moved(x1_tangent, x2_tangent)
+    if factor is not None:
+        turned = factor.unsqueeze(-1) * _slopes(x1, x2, distances, p)
+        each = turned if each is None else each + turned
+    return tg.zeros_like(x1) if each is None else each.sum(-2)
 
 
 def _weighed(grad, x1, x2, distances):
@@ -181,6 +239,48 @@ op(
         )
     ],
     doc="As _euclid, by the p-norm of differences: their sum for p=1, the greatest for inf.",
+)
+
+
+def _np_slopes(weight, x1, x2, distances, p):
+    apart = x1[..., :, None, :] - x2[..., None, :, :]
+    far = distances[..., None]
+    if p == float("inf"):
+        steep = abs(apart) == far
+    else:
+        steep = (abs(apart) / (far + (far == 0))) ** (p - 1) * (far != 0)
+    return (weight[..., None] * _numpy("sign", apart) * steep).sum(-2).astype(x1.dtype)
+
+
+def _slope_samples(make):
+    yield Sample(make(3, 5), make(3, 4), make(5, 4), make(3, 5).square() + 1, 1.0)
+    yield Sample(make(2, 6, 19), make(2, 6, 3), make(2, 19, 3), make(2, 6, 19).square() + 1, 3.0)
+    yield Sample(make(3, 17), make(3, 5), make(17, 5), make(3, 17).square() + 1, 1.5)
+    yield Sample(make(0, 3), make(0, 2), make(3, 2), make(0, 3), 1.0)
+    # Of others the farthest coordinate is no longer as far as is said once it is moved.
+    yield Sample(make(3, 0), make(3, 2), make(0, 2), make(3, 0), float("inf"))
+
+
+op(
+    "aten::_row_slopes(Tensor weight, Tensor x1, Tensor x2, Tensor distances, float p) -> Tensor",
+    kernel="row_slopes",
+    batch="leading",
+    types="float",
+    variants="function",
+    where="_fused",
+    grad={"weight, x1, x2, distances": _row_twice},
+    jvp=_row_slopes_tangent,
+    samples=_slope_samples,
+    reference=_np_slopes,
+    errors=[
+        (
+            lambda: fused._row_slopes(zeros(2, 3), zeros(2, 3), zeros(2, 3), zeros(2, 2), 1.0),
+            RuntimeError,
+            "_row_slopes: weight must have a Float for each distance of x1",
+        )
+    ],
+    doc="Derivative of _row_distances by x1: for each of its rows the sum over those of x2 of weight times the slope "
+    "of the distance.",
 )
 
 
