@@ -5,6 +5,7 @@ import pytest
 import tinygrad_ext as tg
 from tinygrad_ext import library
 from tinygrad_ext.autograd import Function
+from tinygrad_ext.autograd import grad as grad_of
 from tinygrad_ext.func import grad, jacrev, vmap
 from tinygrad_ext.registry import scope
 
@@ -136,6 +137,85 @@ def test_a_custom_op_runs_by_its_rule_and_else_sample_by_sample(twice):
     twice.calls.clear()
     twice.register_vmap(lambda info, in_dims, x: (twice(x), in_dims[0]))
     assert tg.equal(vmap(twice)(X), X * 2) and twice.calls == [(4, 3)]
+
+
+class Nested(Function):
+    """Its arguments hold tensors in containers."""
+
+    seen = []
+
+    @staticmethod
+    def forward(pair, held, w):
+        return pair[0] * w + held["x"], pair[1]
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(inputs[0][0])
+
+    @staticmethod
+    def backward(ctx, first, second):
+        return None, None, first * ctx.saved_tensors[0]
+
+
+class NestedByRule(Nested):
+    @staticmethod
+    def vmap(info, in_dims, pair, held, w):
+        Nested.seen.append((in_dims, pair[0].shape))
+        return (pair[0] * w + held["x"], (pair[1], [pair[0]])), (0, (0, 0))
+
+
+class NestedGenerated(Nested):
+    generate_vmap_rule = True
+
+
+def test_a_rule_is_told_where_the_batch_stands_within_containers():
+    Nested.seen.clear()
+    held = {"x": tg.ones(3)}
+    first, (second, [third]) = vmap(lambda x: NestedByRule.apply((x, x * 2), held, 3))(X)
+    assert Nested.seen == [(((0, 0), {"x": None}, None), (4, 3))]
+    assert tg.equal(first, X * 3 + 1) and tg.equal(second, X * 2) and tg.equal(third, X)
+    vmap(lambda x: NestedByRule.apply([tg.ones(3), x], {"x": x}, 3))(X)
+    assert Nested.seen[1] == (([None, 0], {"x": 0}, None), (3,))
+
+
+def test_a_generated_rule_takes_what_containers_hold():
+    w = tg.ones(3, requires_grad=True)
+    first, second = vmap(lambda x: NestedGenerated.apply((x, x * 2), {"x": x}, w))(X)
+    assert tg.equal(first, X * 2) and tg.equal(second, X * 2)
+    first.sum().backward()
+    assert tg.equal(w.grad, X.sum(0))
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_gradient_that_all_samples_share_and_one_of_each_are_added(order):
+    x = tg.ones(3, requires_grad=True)
+    outputs = ((x * 2) * 3, (x * 2) * 5)[::order]
+    shared = vmap(lambda g: grad_of(outputs, [x], (g, tg.ones(3)), retain_graph=True)[0])(X)
+    assert tg.equal(shared, (X * 6 + 10) if order == 1 else (X * 10 + 6))
+
+
+@pytest.fixture
+def first_of():
+    mark = scope.application.mark()
+
+    @library.custom_op("vmapped::first_of", mutates_args=())
+    def first_of(xs: list[tg.Tensor], y: tg.Tensor) -> tg.Tensor:
+        return xs[0] * y
+
+    yield first_of
+    scope.application.undo(mark)
+
+
+def test_the_rule_of_a_custom_op_sees_the_tensors_of_a_list(first_of):
+    seen = []
+
+    @first_of.register_vmap
+    def rule(info, in_dims, xs, y):
+        seen.append((in_dims, [x.shape for x in xs]))
+        return xs[0] * y, 0
+
+    assert tg.equal(vmap(lambda x: first_of([x, tg.ones(2)], tg.ones(3)))(X), X)
+    assert seen == [(([0, None], None), [(4, 3), (2,)])]
 
 
 NUMBERS = {

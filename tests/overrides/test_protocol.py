@@ -258,6 +258,32 @@ def test_a_declined_operator_lets_the_other_side_answer():
     assert (tg.ones(2) == Right()) is False
 
 
+def test_a_type_error_of_a_handler_leaves_an_operator_to_the_method_on_the_right():
+    class Right:
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            raise TypeError("the handler's own words")
+
+        def __radd__(self, other):
+            return "radd"
+
+        def __gt__(self, other):
+            return "gt"
+
+        def __eq__(self, other):
+            return "eq"
+
+        __hash__ = None
+
+    assert tg.ones(2) + Right() == "radd"
+    assert (tg.ones(2) < Right()) == "gt" and (tg.ones(2) == Right()) == "eq" and (tg.ones(2) != Right()) is False
+    x = tg.ones(2)
+    x += Right()
+    assert x == "radd"
+    for nobody_left in (lambda: tg.ones(2) * Right(), lambda: tg.ones(2) >= Right(), lambda: Right() + tg.ones(2)):
+        with pytest.raises(TypeError, match="the handler's own words"):
+            nobody_left()
+
+
 def test_an_unknown_keyword_is_refused_by_the_override_itself():
     def mean(input):
         return input

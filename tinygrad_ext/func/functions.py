@@ -9,6 +9,7 @@ from collections import namedtuple
 
 from tinygrad_ext.autograd.function import Function
 from tinygrad_ext.core.data.tensor import Tensor
+from tinygrad_ext.utils._trees import flattened, unflatten
 
 from .carrying import Shared
 
@@ -18,19 +19,35 @@ VmapInfo = namedtuple("VmapInfo", "batch_size randomness")
 
 def by_rule(level, name, rule, args):
     """The outputs of a user's rule(info, in_dims, *args) -> (outputs, dimensions of the batch in them)."""
-    dims = tuple([0 if level.owns(a) else None for a in args])
-    given = [a.value if level.owns(a) else a for a in args]
+    dims, given = zip(*[_opened(level, a) for a in args]) if args else ((), ())
     returned = rule(VmapInfo(level.size, level.randomness), dims, *given)
     if not (isinstance(returned, tuple) and len(returned) == 2):
         raise RuntimeError(f"vmap: the rule of {name} must return (outputs, out_dims), got {type(returned).__name__}")
-    outputs, out_dims = returned
+    return _shown(level, name, *returned)
+
+
+def _opened(level, arg):
+    """(in_dims, value) of an argument; of a container the same container of them."""
+    if level.owns(arg):
+        return 0, arg.value
+    if isinstance(arg, Tensor):
+        return None, arg
+    leaves, spec = flattened(arg)
+    owned = [level.owns(leaf) for leaf in leaves]
+    if not any(owned):
+        return (None if spec.is_leaf() else unflatten([None] * len(leaves), spec)), arg
+    values = [leaf.value if o else leaf for leaf, o in zip(leaves, owned)]
+    return unflatten([0 if o else None for o in owned], spec), unflatten(values, spec)
+
+
+def _shown(level, name, outputs, out_dims):
     if not isinstance(outputs, (tuple, list)):
         return level.shown(_placed(name, outputs, out_dims))
     if not isinstance(out_dims, (tuple, list)):
         out_dims = (out_dims,) * len(outputs)
     if len(out_dims) != len(outputs):
         raise RuntimeError(f"vmap: the rule of {name} returned {len(outputs)} outputs and {len(out_dims)} out_dims")
-    return type(outputs)([level.shown(_placed(name, o, d)) for o, d in zip(outputs, out_dims)])
+    return type(outputs)([_shown(level, name, o, d) for o, d in zip(outputs, out_dims)])
 
 
 def _placed(name, output, dim):
@@ -105,11 +122,15 @@ class _Held:
 def _generated(level, function, args):
     """One node whose halves run under vmap."""
     size, randomness, make = level.size, level.randomness, type(level)
+    args, spec = flattened(args)  # what is batched inside of a container is an argument of the node
     owned_args = [level.owns(a) for a in args]
     owned_outputs = []
 
     def shown(inner, values, owned):
         return [inner.wrap(v) if o else v for v, o in zip(values, owned)]
+
+    def as_called(inner, given):
+        return unflatten(shown(inner, given, owned_args), spec)
 
     class Batched(Function):
         generate_vmap_rule = True
@@ -117,7 +138,7 @@ def _generated(level, function, args):
         @staticmethod
         def forward(*given):
             with make(size, randomness) as inner:
-                outputs = function.forward(*shown(inner, given, owned_args))
+                outputs = function.forward(*as_called(inner, given))
                 row = outputs if isinstance(outputs, tuple) else (outputs,)
                 owned_outputs[:] = [inner.owns(o) for o in row]
                 plain = tuple([o.value if inner.owns(o) else o for o in row])
@@ -130,7 +151,7 @@ def _generated(level, function, args):
                 row = shown(inner, output if isinstance(output, tuple) else (output,), owned_outputs)
                 function.setup_context(
                     context,
-                    tuple(shown(inner, inputs, owned_args)),
+                    as_called(inner, inputs),
                     tuple(row) if isinstance(output, tuple) else row[0],
                 )
                 ctx.owned = [inner.owns(t) for t in context._kept]
@@ -144,7 +165,7 @@ def _generated(level, function, args):
                 for name, value in held.items():
                     object.__setattr__(context, name, inner.wrap(value.tensor))
                 got = function.backward(context, *shown(inner, grads, owned_outputs))
-                got = got if isinstance(got, tuple) else (got,)
+                got = _of_leaves(got if isinstance(got, tuple) else (got,), spec)
                 return tuple([_gradient(inner, g, owned) for g, owned in zip(got, owned_args)])
 
     Batched.__name__ = Batched.__qualname__ = f"Vmapped{function.__name__}"
@@ -152,6 +173,14 @@ def _generated(level, function, args):
     if not isinstance(found, tuple):
         return level.wrap(found) if owned_outputs[0] else found
     return tuple([level.wrap(f) if o else f for f, o in zip(found, owned_outputs)])
+
+
+def _of_leaves(grads, spec):
+    """A gradient for each leaf of the arguments: what lies in containers has none."""
+    if len(grads) != spec.num_children:
+        return grads  # the Function says so
+    row = [[grad] if child.is_leaf() else [None] * child.num_leaves for grad, child in zip(grads, spec.children_specs)]
+    return [grad for part in row for grad in part]
 
 
 def _gradient(level, grad, owned):

@@ -249,11 +249,20 @@ cdef object binary(PyObject *method, PyObject *reflected, object a, object b):
         return (<object>method)(<object>args[0], <object>args[1])
     if exact(a) and exact(b):
         return _vectorcall(method, args, 2, NULL)
-    return _with_others(method, args, b if isinstance(a, Tensor) else a)
+    return _with_others(method, args, isinstance(a, Tensor))
 
 
-cdef object _with_others(PyObject *method, PyObject **args, object other):
+cdef dict _turned_to = {}               # what Python looks for in the operand on the right when a method declines
+
+
+def turn_to(method, str name):
+    """Say what an operator's method leaves to the operand on its right: `__radd__` of add."""
+    _turned_to[method] = name
+
+
+cdef object _with_others(PyObject *method, PyObject **args, bint on_left):
     """An operator's call whose other operand may have a way of its own, to which Python turns then."""
+    other = <object>args[1]
     try:
         return _vectorcall(method, args, 2, NULL)
     except TypeError as error:
@@ -262,7 +271,9 @@ cdef object _with_others(PyObject *method, PyObject **args, object other):
         if isinstance(other, (Tensor, int, float, complex)) or must_convert(other):
             raise
         if brings_function(other) and getattr(error, "taken_as_is", None) is not <object>method:
-            raise
+            name = _turned_to.get(<object>method) if on_left else None
+            if name is None or getattr(type(other), name, None) in (None, getattr(object, name, None)):
+                raise                   # nobody is left, and the handler's own words say more than Python's
         return NotImplemented
 
 

@@ -13,6 +13,7 @@ from tinygrad_ext.core.data.dtype cimport dtype_of
 from tinygrad_ext.core.data.tensor cimport Carried, Parameter, Tensor, exact
 from tinygrad_ext.core.data.types cimport is_integral
 
+from tinygrad_ext.core.call.callables import turn_to
 from tinygrad_ext.core.call.unasked import _disabled_torch_function_impl
 
 cdef extern from *:
@@ -70,6 +71,7 @@ cdef enum:
     LESS = 17                           # of "lt": the others follow as Python counts them
 UNARY = ("neg", "pos", "abs", "invert")
 COMMUTES = ("add", "mul", "and", "or", "xor")
+MIRRORED = {"lt": "gt", "le": "ge", "eq": "eq", "ne": "eq", "gt": "lt", "ge": "le"}     # whoever defines == has !=
 
 
 cdef frozenset _TOLD = frozenset(
@@ -121,6 +123,9 @@ def bind(root, method, inplace, reflected):
     _forward[k] = _held(method)
     _inplace[k] = NULL if inplace is None else _held(inplace)
     setattr_type(f"__{root}__", method if root in UNARY else Declining(method))
+    for each in (method, inplace):
+        if each is not None and root not in UNARY:
+            turn_to(each, f"__{MIRRORED[root]}__" if root in MIRRORED else f"__r{root}__")
     if root in COMMUTES:
         bind_reflected(root, reflected)
     if inplace is not None and root not in UNARY and root not in ("lt", "le", "eq", "ne", "gt", "ge"):

@@ -13,7 +13,8 @@ from tinygrad_ext.core.grad.edges cimport AccumulateGrad, CopySlices
 from tinygrad_ext.core.call.levels cimport HostOperation, offer
 from tinygrad_ext.core.grad.node cimport Hooks, Meta, Node
 from tinygrad_ext.core.data.slots cimport slot
-from tinygrad_ext.core.data.tensor cimport CONTIGUOUS, REQUIRES_GRAD, Carried, Tensor, needs_grad, set_grad, shape_text, shown_device
+from tinygrad_ext.core.data.tensor cimport (
+    CONTIGUOUS, REQUIRES_GRAD, Carried, Tensor, exact, needs_grad, set_grad, shape_text, shown_device)
 from tinygrad_ext.core.data.types cimport is_complex
 
 # The functions of the upper layers that the hot path calls, read from the slots once they are filled.
@@ -95,10 +96,10 @@ cdef object _reduced(Node n, int nr, Tensor g, Node source, int index):
 
 
 cdef object sum_gradients(object a, object b, bint create_graph):
-    """a + b, into a's memory when nobody else can see it."""
+    """a + b, into a's memory when nobody else can see it and b fits there: what a transform carries may be larger than it shows."""
     cdef Tensor t = <Tensor>a
     # one reference here, one in the caller's `old`
-    if (not create_graph and (<PyObject *>a).ob_refcnt <= 2 and t.base is None and t.storage is not None
+    if (exact(b) and not create_graph and (<PyObject *>a).ob_refcnt <= 2 and t.base is None and t.storage is not None
             and (<PyObject *>t.storage).ob_refcnt == 1 and t.bits & CONTIGUOUS and not needs_grad(t)):
         return _add_into(a, b)
     return _add(a, b)
