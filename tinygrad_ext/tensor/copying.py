@@ -395,5 +395,5 @@ def fill_slots():
     """Hand the functions to the core."""
     set_slot("reduce", reduce_tensor)
     set_slot("deepcopy", deepcopy_tensor)
-    set_slot("parameter", init_parameter)
+    set_slot("fill_parameter", init_parameter)
     _core.set_parameter_class(parameter_class, carried_parameter)

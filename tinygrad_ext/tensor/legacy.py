@@ -8,7 +8,7 @@ from tinygrad_ext.core.call.levels import calling_line
 from tinygrad_ext.core.call.op_tables import functions
 from tinygrad_ext.core.data import dtype as _dtype
 from tinygrad_ext.core.data.dtype import Size, device
-from tinygrad_ext.core.data.slots import set_slot
+from tinygrad_ext.core.data.slots import get_slot, set_slot
 from tinygrad_ext.core.data.table import NAMED
 from tinygrad_ext.core.data.tensor import Carried, Parameter, Tensor
 from tinygrad_ext.tensor.interop import copied
@@ -90,6 +90,25 @@ def _init(self, args, kwargs):
             f"which makes one of them ({calling_line()})"
         )
     _core.share_memory_from(self, made)
+
+
+def _init_parameter(self, *args, **kwargs):
+    """Parameter(...), unless a `__new__` made it before: of a subclass, whose arguments are given again here, or Parameter's
+    own one where a subclass calls `super().__init__()`.
+    """
+    cls = type(self)
+    if cls is not Parameter:
+        own = cls.__new__ is not Parameter.__new__ and cls.__init__ is Parameter.__init__
+        if (own or not (args or kwargs)) and _subclass.is_filled(self):
+            return
+    _fill(self, *args, **kwargs)
+
+
+def _fill(self, data=None, requires_grad=True):
+    get_slot("fill_parameter")(self, data, requires_grad)
+
+
+_fill.__qualname__ = "Parameter.__init__"
 
 
 def _new(self, *args, **kwargs):
@@ -204,5 +223,6 @@ METHODS = {
 def fill_slots():
     """Hand the functions to the core."""
     set_slot("new", _init)
+    set_slot("parameter", _init_parameter)
     set_slot("iter", _iter)
     set_slot("contains", _contains)

@@ -11,6 +11,7 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 from tinygrad_ext.core.call.callables cimport OpMethod, binary, call_packet
 from tinygrad_ext.core.data.dtype cimport dtype_of
 from tinygrad_ext.core.data.tensor cimport Carried, Parameter, Tensor, exact
+from tinygrad_ext.core.data.slots cimport slot
 from tinygrad_ext.core.data.types cimport is_integral
 
 from tinygrad_ext.core.call.callables import turn_to
@@ -277,7 +278,13 @@ def _new_parameter(*args, **kwargs):
         raise TypeError(f"Parameter.__new__(X): X is not a type object ({type(cls).__name__}); the class comes first")
     if not issubclass(cls, Parameter):
         raise TypeError(f"Parameter.__new__({cls.__name__}): {cls.__name__} is not a subtype of Parameter; name one")
-    return _make_parameter(cls, args[1:], kwargs)
+    made = _make_parameter(cls, args[1:], kwargs)
+    if cls.__new__ is not _new_parameter or cls.__init__ is not Parameter.__init__:     # else __init__ does it
+        data = args[1] if len(args) > 1 else kwargs.get("data")
+        wanted = args[2] if len(args) > 2 else kwargs.get("requires_grad", True)
+        if isinstance(data, Tensor) and isinstance(wanted, bool):
+            slot("fill_parameter")(made, data, wanted)
+    return made
 
 
 _new_parameter.__name__ = "__new__"

@@ -381,8 +381,8 @@ cdef int _refuse_value(str text, object value) except -1:
 cdef class Parameter(Tensor):
     """A Tensor that a Module lists among its parameters when it is assigned as an attribute."""
 
-    def __init__(self, data=None, requires_grad=True):
-        slot("parameter")(self, data, requires_grad)
+    def __init__(self, *args, **kwargs):
+        slot("parameter")(self, *args, **kwargs)
 
 
 @cython.final
