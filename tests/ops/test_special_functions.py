@@ -128,3 +128,23 @@ def test_zeta_of_any_numbers_ends():
     s = tg.tensor([1e300, 1e300, 1e300, 1e17, 50.0], dtype=tg.float64)
     q = tg.tensor([0.5, 1.0, 3.0, 2.0, 2.0], dtype=tg.float64)
     assert tg.special.zeta(s, q).tolist() == pytest.approx([np.inf, 1, 0, 0, 2.0**-50], rel=1e-8)
+
+
+@pytest.mark.parametrize("dtype", [tg.float32, tg.float64], ids=str)
+@pytest.mark.parametrize(
+    "name",
+    [f"{s}chebyshev_polynomial_{k}" for s in ("", "shifted_") for k in "tuvw"]
+    + ["hermite_polynomial_h", "hermite_polynomial_he", "laguerre_polynomial_l", "legendre_polynomial_p"],
+)
+def test_a_polynomial_has_the_bits_of_one_element_beside_any_other_degree(name, dtype):
+    op, bits = getattr(tg.special, name), tg.int32 if dtype is tg.float32 else tg.int64
+    edges = [0.0, -0.0, 1.0, -1.0, 0.5, -1.7, 3.0, 1e30, float("inf"), float("nan")]
+    degrees = [-3.0, -0.9, 0.0, 1.0, 2.9, 3.0, 7.0, 8.0, 9.0, 16.0, 16.9, 17.0, 40.0, float("nan")]
+    x = tg.tensor([a for a in edges for _ in degrees], dtype=dtype)
+    n = tg.tensor(degrees * len(edges), dtype=dtype)
+    alone = tg.stack([op(a, b) for a, b in zip(x, n)])
+    together = op(x, n)
+    assert (together.isnan() == alone.isnan()).all()
+    assert together.nan_to_num(7.0).view(bits).tolist() == alone.nan_to_num(7.0).view(bits).tolist()
+    assert op(x[::3], n[::3]).nan_to_num(7.0).tolist() == alone[::3].nan_to_num(7.0).tolist()
+    assert (together[n <= -1] == 0).all() and (together[(n == 0) & x.isfinite()] == 1).all()

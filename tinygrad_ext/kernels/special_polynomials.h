@@ -70,6 +70,82 @@ VM_POLYNOMIAL(laguerre_l, 1.0 - x, 2.0 * (double)k + 1.0 - x, (double)k, (double
 VM_POLYNOMIAL(legendre_p, x, (2.0 * (double)k + 1.0) * x, (double)k, (double)k + 1.0, VM_MOST_STEPS, VM_MOST_STEPS)
 #undef VM_POLYNOMIAL
 
+/* Loops of eight elements at a time, a step for all of them, each until its degree is reached: one by one the processor guesses at
+ * every degree, for longer than the steps take. The steps are those of the functions above, with their bits; high degrees and
+ * what is no number go to those functions. With z = scale x + add, p[1] = first z + plus and
+ * p[k+1] = (by(k) z + rest(k)) p[k] - less(k) p[k-1], by(k) = by[0] + by[1] k, over k + 1 if `divided`; -0.0 adds nothing. */
+typedef struct {
+    double scale, add, first, plus, by[2], less[2];
+    int rest, divided, most;    /* whether rest(k) is 2 k + 1; the highest degree */
+} vm_family;
+
+typedef double vm_eight __attribute__((vector_size(64), aligned(8)));
+typedef int64_t vm_choice __attribute__((vector_size(64), aligned(8)));
+#define VM_CHOSEN(chosen, yes, no) ((vm_eight)(((vm_choice)(yes) & (chosen)) | ((vm_choice)(no) & ~(chosen))))
+
+/* y[l] is a degree with what is cut from it. */
+static __attribute__((noinline, unused)) void vm_eight_degrees(const vm_family *f, const double *zs, const double *ys, double top,
+                                                               double *ps) {
+    const vm_eight z = *(const vm_eight *)zs, y = *(const vm_eight *)ys, one = z * 0.0 + 1.0;
+    vm_eight before = one, p = f->first * z + f->plus;
+    for (double k = 1.0; k + 1.0 <= top; k++) {
+        const double by = f->by[0] + f->by[1] * k, rest = f->rest ? 2.0 * k + 1.0 : -0.0, less = f->less[0] + f->less[1] * k;
+        vm_eight next = (by * z + rest) * p - less * before;
+        if (f->divided) next /= k + 1.0;
+        const vm_choice on = y >= k + 1.0;
+        before = VM_CHOSEN(on, p, before), p = VM_CHOSEN(on, next, p);
+    }
+    *(vm_eight *)ps = VM_CHOSEN(y >= 1.0, p, (vm_eight)((vm_choice)one & (y > -1.0)));
+}
+#define VM_DEGREES(T, tag) \
+    static __attribute__((noinline, unused)) void vm_degrees_##tag(const vm_family *f, T (*one)(T, T), ptrdiff_t m, const T *x, \
+                                                                   const T *y, T *o) { \
+        enum { MANY = 64 }; \
+        for (; m > 0; m -= MANY, x += MANY, y += MANY, o += MANY) { \
+            const int count = m < MANY ? (int)m : MANY; \
+            double z[MANY], n[MANY], p[MANY], top = 0.0; \
+            int64_t all = 1, usual[MANY]; \
+            for (int l = count; l < (count + 7) / 8 * 8; l++) z[l] = n[l] = 0.0; \
+            _Pragma("omp simd reduction(max: top) reduction(&: all)") \
+            for (int l = 0; l < count; l++) { \
+                const double at = f->scale * x[l] + f->add, degree = y[l]; \
+                const int64_t plain = (degree < f->most + 1.0 || degree != degree) & (at - at == 0.0); \
+                z[l] = plain ? at : 0.0, n[l] = plain ? degree : 0.0; \
+                top = n[l] > top ? n[l] : top; \
+                all &= usual[l] = plain; \
+            } \
+            for (int l = 0; l < count; l += 8) vm_eight_degrees(f, z + l, n + l, top, p + l); \
+            if (all) for (int l = 0; l < count; l++) o[l] = (T)p[l]; \
+            else for (int l = 0; l < count; l++) o[l] = usual[l] ? (T)p[l] : one(x[l], y[l]); \
+        } \
+    }
+VM_DEGREES(float, f32)
+VM_DEGREES(double, f64)
+#undef VM_DEGREES
+
+#define VM_FAMILY(name, ...) \
+    static const vm_family vm_family_##name = {__VA_ARGS__}; \
+    VM_RARE void vm_##name##_loop_f32(ptrdiff_t m, const float *x, const float *y, float *o) { \
+        vm_degrees_f32(&vm_family_##name, vm_##name##_f32, m, x, y, o); \
+    } \
+    VM_RARE void vm_##name##_loop_f64(ptrdiff_t m, const double *x, const double *y, double *o) { \
+        vm_degrees_f64(&vm_family_##name, vm_##name##_f64, m, x, y, o); \
+    }
+/* beyond degree 8 the Chebyshev polynomials are one step */
+#define VM_CHEBYSHEV(kind, FIRST, PLUS) \
+    VM_FAMILY(chebyshev_##kind, 1.0, -0.0, FIRST, PLUS, {2.0, 0.0}, {1.0, 0.0}, 0, 0, 8) \
+    VM_FAMILY(shifted_chebyshev_##kind, 2.0, -1.0, FIRST, PLUS, {2.0, 0.0}, {1.0, 0.0}, 0, 0, 8)
+VM_CHEBYSHEV(t, 1.0, -0.0)
+VM_CHEBYSHEV(u, 2.0, -0.0)
+VM_CHEBYSHEV(v, 2.0, -1.0)
+VM_CHEBYSHEV(w, 2.0, 1.0)
+VM_FAMILY(hermite_h, 1.0, -0.0, 2.0, -0.0, {2.0, 0.0}, {0.0, 2.0}, 0, 0, 16)
+VM_FAMILY(hermite_he, 1.0, -0.0, 1.0, -0.0, {1.0, 0.0}, {0.0, 1.0}, 0, 0, 16)
+VM_FAMILY(laguerre_l, -1.0, -0.0, 1.0, 1.0, {1.0, 0.0}, {0.0, 1.0}, 1, 1, 16)
+VM_FAMILY(legendre_p, 1.0, -0.0, 1.0, -0.0, {1.0, 2.0}, {0.0, 1.0}, 0, 1, 16)
+#undef VM_CHEBYSHEV
+#undef VM_FAMILY
+
 /* The same with a parameter a, which derivatives raise: C and L of degree n, order a (DLMF 18.9). */
 #define VM_WITH_ORDER(name, FIRST, FACTOR, LESS) \
     VM_RARE double vm_##name##_f64(double x, double y, double a) { \

@@ -46,6 +46,8 @@ OSCILLATING = ("bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "spherical_j0
 NEAR = dict.fromkeys(("sin", "cos", "tan", *OSCILLATING), "trig")
 NEAR |= dict.fromkeys(("fmod", "floor_div", "floor_mod"), "division")
 LOOPS = ("exp", "sigmoid", "tanh")  # functions of float32 with loops in vecmath_f32_loops.h
+# of either float and a degree, with loops in special_polynomials.h
+DEGREES = r"(?:shifted_)?chebyshev_[tuvw]|hermite_he?|laguerre_l|legendre_p"
 COMPUTE = {row.tag: row.computed for row in table.DTYPES}
 INFINITE = {"f16": "0x7c00", "bf16": "0x7f80"}  # the bits of infinity, by that name in expressions over bits
 SAME_BITS = {"i8": "u8", "u16": "i16", "u32": "i32", "u64": "i64"}  # where no sign is looked at, as the other's
@@ -192,6 +194,8 @@ def block_loop(name, out, ins, compute, declared, expression):
         text += f"{{ {load} o[i] = PUT_{out}({usual}); }}, {{ {load} o[i] = PUT_{out}({expression}); }})\n"
     elif out == ins[0] == "f32" and (whole := re.fullmatch(rf"vm_({'|'.join(LOOPS)})_f32\(x\)", expression)):
         text += f"        vm_{whole[1]}_loop_f32(m, xp, o);\n"
+    elif whole := re.fullmatch(rf"vm_({DEGREES})_{out}\(x, y\)", expression):
+        text += f"        vm_{whole[1]}_loop_{out}(m, xp, yp, o);\n"
     else:
         simd = "" if can_fail(expression) else "SIMD "
         text += f"        {simd}for (ptrdiff_t i = 0; i < m; i++) {{ {load} o[i] = PUT_{out}({expression}); }}\n"
