@@ -205,6 +205,19 @@ static int run_rows(char *const *data, tgx_loop loop, const tgx_scalar *aux, con
     return code;
 }
 
+/* run_rows of four operands or fewer, whose places stay in registers: the next row does not wait for them to be written. */
+static int run_rows_of_few(char *const *data, tgx_loop loop, const tgx_scalar *aux, const ptrdiff_t *inner,
+                           const ptrdiff_t *outer, int64_t n, int64_t rows) {
+    char *o = data[0], *x = data[1], *y = data[2], *z = data[3];
+    const ptrdiff_t os = outer[0], xs = outer[1], ys = outer[2], zs = outer[3];
+    int code = 0;
+    for (; rows && !code; rows--, o += os, x += xs, y += ys, z += zs) {
+        char *row[] = {o, x, y, z};
+        code = loop(row, inner, n, aux);
+    }
+    return code;
+}
+
 static int64_t at_most(int64_t n, int64_t most) { return n < most ? n : most; }
 
 /* One tile at data, n1 <= rows rows of n0 elements: run_rows, over lines of `room` where operands lie the other way. What is the
@@ -266,7 +279,7 @@ int tgx_iter_run(const tgx_iter *it, tgx_loop loop, const tgx_scalar *aux) {
         if (repeated) code = run_repeated(it, data, loop, aux, outer, it->ndim > 1 ? it->shape[1] : 1);
         else if (it->plane) it->plane(data, inner, outer, it->shape[0], it->shape[1]);
         else if (it->tiled) code = run_tiles(it, data, loop, aux);
-        else code = run_rows(data, loop, aux, inner, outer, it->shape[0], it->shape[1]);
+        else code = (it->nop > 4 ? run_rows : run_rows_of_few)(data, loop, aux, inner, outer, it->shape[0], it->shape[1]);
         if (code) return code;
         int d = 2;
         for (; d < it->ndim; d++) {

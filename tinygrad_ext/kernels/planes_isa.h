@@ -107,14 +107,20 @@ TRANSPOSE(1, uint8_t) TRANSPOSE(2, uint16_t) TRANSPOSE(4, uint32_t) TRANSPOSE(8,
         } \
     } \
     /* each row one element again and again, rows behind each other: whole vectors, whose rest the next row overwrites */ \
-    static inline void repeat_##SIZE(T *o, const char *a, ptrdiff_t as, int64_t n0, int64_t n1) { \
+    static __attribute__((noinline)) void repeat_##SIZE(T *o, const char *a, ptrdiff_t as, int64_t n0, int64_t n1) { \
         enum { V = LINE / SIZE }; \
-        const int64_t inside = n0 * n1 - (n0 + V - 1) / V * V; \
-        for (int64_t at = 0; at < n0 * n1; at += n0, a += as) { \
+        const int64_t vectors = (n0 + V - 1) / V, inside = n0 * n1 - vectors * V, whole = inside < 0 || !n0 ? 0 : inside / n0 + 1; \
+        int64_t j = 0; \
+        if (vectors == 1) for (; j < whole; j++, a += as, o += n0) { \
             const T v = *(const T *)a; \
-            if (at <= inside) for (int64_t i = at; i < at + n0; i += V) for (int l = 0; l < V; l++) o[i + l] = v; \
-            else for (int64_t i = at; i < at + n0; i++) o[i] = v; \
+            for (int l = 0; l < V; l++) o[l] = v; \
         } \
+        for (; j < whole; j++, a += as, o += n0) { \
+            const T v = *(const T *)a; \
+            T *to = o; \
+            for (int64_t k = vectors; k; k--, to += V) for (int l = 0; l < V; l++) to[l] = v; \
+        } \
+        for (; j < n1; j++, a += as, o += n0) for (int64_t i = 0; i < n0; i++) o[i] = *(const T *)a; \
     } \
     static void plane_##SIZE(char **data, const ptrdiff_t *inner, const ptrdiff_t *outer, int64_t n0, int64_t n1) { \
         char *o = data[0]; \

@@ -28,7 +28,7 @@ def test_one_element_for_a_row_has_the_bits_of_the_row(shape, dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("width", [2, 3, 8, 15, 16, 17, 31, 32])
+@pytest.mark.parametrize("width", [2, 3, 8, 15, 16, 17, 31, 32, 33, 64])
 def test_short_rows_beside_a_column_or_a_row(width, dtype):
     for rows in (20, 63, 64, 1025):
         x, column, row = _values((rows, width), dtype), _values((rows, 1), dtype), _values((width,), dtype)
