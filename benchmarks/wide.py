@@ -190,7 +190,10 @@ def _grown(t, factor):
         return t.clone()
     shape = [s * factor if s > 1 else s for s in t.shape]
     values = (t.float() if t.dtype == tg.bfloat16 else t).numpy()
-    return tg.tensor(np.resize(values, shape)).to(t.dtype)
+    count = int(np.prod(shape))
+    # np.resize puts a million repetitions together one by one
+    repeated = np.tile(values.ravel(), -(-count // max(values.size, 1)))[:count] if count else values.ravel()[:0]
+    return tg.tensor(repeated.reshape(shape)).to(t.dtype)
 
 
 def _timed(forward, leaves, m, grad):
