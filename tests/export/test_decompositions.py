@@ -27,7 +27,7 @@ class Calls(nn.Module):
 
 
 def ops_of(program):
-    return [node.op for node in program.graph.walk()]
+    return [node.op for node in program.captured.walk()]
 
 
 def net(T, nn):
@@ -70,7 +70,7 @@ def test_a_default_decomposition_gives_results_and_gradients_of_the_op(name):
         if name not in ops_of(exported):  # by a size it was something else
             continue
         made = exported.run_decompositions()
-        assert not set(ops_of(made)) & set(DEFAULT), made.graph
+        assert not set(ops_of(made)) & set(DEFAULT), made.captured
         gradients += same(exported.module(), made.module(), given)
     assert gradients or name in WITHOUT_GRADIENT
 
@@ -110,13 +110,13 @@ def test_a_table_of_ones_own():
         assert tg.allclose(run(x)["y"], module(x)["y"], 1e-5, 1e-6) and run.first.weight is module.first.weight
     assert module.count.item() == 6  # both write to it
     assert made.graph_signature.buffers_to_mutate.values() and made.range_constraints == program.range_constraints
-    lines = {node.op: node.line for node in made.graph.walk()}
-    assert lines["aten::matmul"] == next(n.line for n in program.graph.walk() if n.op == "aten::linear")
+    lines = {node.op: node.line for node in made.captured.walk()}
+    assert lines["aten::matmul"] == next(n.line for n in program.captured.walk() if n.op == "aten::linear")
 
 
 def test_an_empty_table_changes_nothing():
     program = export.export(net(tg, nn), (tg.ones(2, 3),))
-    assert program.run_decompositions({}).graph == program.graph
+    assert program.run_decompositions({}).captured == program.captured
     assert {"aten::linear", "aten::silu"} <= set(ops_of(program))
 
 

@@ -82,7 +82,7 @@ def test_signature_and_state():
     assert set(program.state_dict) == set(module.state_dict()) and list(program.constants) == ["passing"]
     assert [n for n, _ in program.named_parameters()] == ["fc.weight", "fc.bias"]
     assert program.example_inputs[0][0].shape == (5, 3)
-    assert "BUFFER target='count'" in str(program) and "aten::linear" in str(program)
+    assert "BUFFER target='count'" in str(program) and "aten.linear.default" in str(program)
 
 
 def test_the_flat_module_takes_what_the_signature_lists():
@@ -92,7 +92,7 @@ def test_the_flat_module_takes_what_the_signature_lists():
     rows = [x if spec.target is None else held[spec.target] for spec in program.graph_signature.input_specs]
     count, y, same, total = program.graph_module(*rows)
     assert count.equal(tg.ones(4)) and module.count.equal(tg.zeros(4)) and same is x
-    assert y.sum(0).equal(total) and "def Net(" in program.graph_module.code
+    assert y.sum(0).equal(total)
 
 
 def test_a_file_holds_program_sizes_and_example():

@@ -172,3 +172,14 @@ def test_a_place_to_insert_at_holds_from_the_call_on():
         second = graph.call_function(operator.pos, (y,))
     last = graph.call_function(operator.pos, (y,))
     assert [*graph.nodes][2:4] == [second, first] and [*graph.nodes][-1] is last
+
+
+def test_ops_that_write_are_kept_though_nobody_reads_them():
+    graph = fx.Graph()
+    x = graph.placeholder("x")
+    graph.call_function(tg.ops.aten.add_.Tensor, (x, 1))
+    graph.call_function(tg.ops.aten.exp.out, (x,), {"out": x})
+    graph.call_function(tg.ops.aten.exp.default, (x,))
+    graph.output(x)
+    assert graph.eliminate_dead_code() and [n.op for n in graph.nodes].count("call_function") == 2
+    assert fx.GraphModule({}, graph)(tg.zeros(1)).item() == tg.tensor(1.0).exp().item()

@@ -217,6 +217,7 @@ def save(ep, f, *, extra_files=None, **accepted):
     """
     if not isinstance(ep, ExportedProgram):
         raise TypeError(f"save(): argument 'ep' must be an ExportedProgram, not {type(ep).__name__}")
+    ep.refuse_changes("save()")
     room = io.BytesIO()
     if ep.example_inputs is not None:
         serialization.save(ep.example_inputs, room)

@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from enum import Enum, auto
 
+from tinygrad_ext.core.data.tensor import Tensor
+from tinygrad_ext.fx.node import Node
+
 
 class InputKind(Enum):
     """What an input of the graph is."""
@@ -86,43 +89,12 @@ class OutputSpec:
     target: str | None
 
 
-_INPUTS = {"parameter": InputKind.PARAMETER, "buffer": InputKind.BUFFER, "generator": InputKind.CUSTOM_OBJ}
-_OUTPUTS = {"parameter": OutputKind.PARAMETER_MUTATION, "argument": OutputKind.USER_INPUT_MUTATION}
-_ARGUMENTS = {"Tensor": TensorArgument, "int": SymIntArgument, "float": SymFloatArgument, "bool": SymBoolArgument}
-_PARTS = {"prim::tuple": lambda args: args, "prim::list": lambda args: args, "prim::dict": lambda args: args[1::2]}
-
-
 @dataclass
 class ExportGraphSignature:
     """Inputs and outputs of an exported graph. Attributes: input_specs, output_specs."""
 
     input_specs: list
     output_specs: list
-
-    @classmethod
-    def of(cls, graph, passing):
-        """That of a graph. passing: names of the buffers that state_dict leaves out."""
-        inputs = [
-            InputSpec(
-                _INPUTS.get(s.kind, InputKind.CONSTANT_TENSOR),
-                _argument(s.value),
-                s.name,
-                s.name not in passing if s.kind == "buffer" else None,
-            )
-            for s in graph.state
-        ]
-        inputs += [InputSpec(InputKind.USER_INPUT, _argument(v), None) for v in graph.inputs]
-        outputs = [
-            OutputSpec(
-                _OUTPUTS.get(s.kind, OutputKind.BUFFER_MUTATION),
-                _argument(s.new),
-                s.name,
-            )
-            for s in graph.state
-            if s.written
-        ]
-        outputs += [OutputSpec(OutputKind.USER_OUTPUT, _argument(a), None) for a in _leaves(tuple(graph.outputs))]
-        return cls(inputs, outputs)
 
     def _targets(self, kind):
         return [spec.target for spec in self.input_specs if spec.kind is kind]
@@ -220,17 +192,18 @@ class ExportGraphSignature:
         return "\n".join(told)
 
 
-def _argument(a):
-    if not hasattr(a, "node"):
+_ARGUMENTS = {bool: SymBoolArgument, int: SymIntArgument, float: SymFloatArgument}
+
+
+def argument_of(a):
+    """What stands for a node of an fx graph, by what it is for the example; a ConstantArgument for what is no node."""
+    if not isinstance(a, Node):
         return ConstantArgument("", a)
-    kind = _ARGUMENTS.get(a.type.word)
-    return CustomObjArgument(a.name, str(a.type)) if kind is None else kind(a.name)
-
-
-def _leaves(a):
-    """The values and constants of a result of nested tuples, lists and dicts."""
-    if type(a) is tuple:
-        return [leaf for part in a for leaf in _leaves(part)]
-    node = getattr(a, "node", None)
-    parts = node and _PARTS.get(node.op)
-    return [leaf for part in parts(node.args) for leaf in _leaves(part)] if parts else [a]
+    value = a.meta.get("val")
+    if isinstance(value, Tensor):
+        return TensorArgument(a.name)
+    if type(value) in _ARGUMENTS:
+        return _ARGUMENTS[type(value)](a.name)
+    if value is None or isinstance(value, str):
+        return ConstantArgument(a.name, value)
+    return CustomObjArgument(a.name, type(value).__name__)

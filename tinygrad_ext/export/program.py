@@ -1,41 +1,57 @@
 """`ExportedProgram`: a graph, its state, and what was declared of the sizes of its arguments."""
 
-from tinygrad_ext.core.call.boundary import boundary
 from tinygrad_ext.graph import Program
-from tinygrad_ext.jit.loaded import LoadedModule
-from tinygrad_ext.nn import Module
+from tinygrad_ext.graph.decompose import decompose, functions_of
 
-from .decompose import decompose, functions_of
 from .decompositions import default_decompositions
-from .graph_signature import ExportGraphSignature
+from .lifted import lifted
+from .module import ExportedModule
 
 
 class ExportedProgram:
     """What `export` and `load` give.
 
     Attributes:
-        graph: the graph of ops, with parameters and buffers as state.
-        graph_signature: what its inputs and outputs stand for.
+        captured: the graph of ops that runs, a `graph.Graph` with parameters and buffers as state.
+        graph_module: the same as a `fx.GraphModule` of ops, which takes state and arguments and gives written state and
+            results, as graph_signature lists them. A pass may change it, and `module()` is what it made of it.
+        graph: its fx graph.
         example_inputs: (args, kwargs) that it was exported with, None where a file has none.
     """
 
     def __init__(self, program, names, sizes, example_inputs):
         """program: the graph.Program with the method "forward". names: of its arguments, in order."""
         self._program, self._names, self._sizes = program, names, sizes
-        self.example_inputs = example_inputs
+        self.example_inputs, self._written = example_inputs, None
 
     @property
-    def graph(self):
+    def captured(self):
         return self._program.methods["forward"]
 
     @property
-    def graph_signature(self):
-        return ExportGraphSignature.of(self.graph, set(self._told("passing")))
+    def written(self):
+        """The fx graph and what belongs to it, a `lifted.Lifted`, made when it is asked for first."""
+        if self._written is None:
+            self._written = lifted(self)
+        return self._written
 
     @property
     def graph_module(self):
-        """The graph as a module that takes its state as arguments: inputs and outputs as graph_signature lists them."""
-        return FlatModule(self.graph)
+        return self.written.module
+
+    @property
+    def graph(self):
+        return self.graph_module.graph
+
+    @property
+    def graph_signature(self):
+        """What the inputs and outputs of graph_module stand for."""
+        return self.written.signature
+
+    @property
+    def is_changed(self):
+        """Whether graph_module is another than it was made."""
+        return self._written is not None and str(self.graph) != self._written.text
 
     @property
     def range_constraints(self):
@@ -56,7 +72,7 @@ class ExportedProgram:
     @property
     def constants(self):
         """Path -> tensor that is neither parameter nor persistent buffer."""
-        named = {s.name: s.kind for s in self.graph.state}
+        named = {s.name: s.kind for s in self.captured.state}
         return {
             name: value
             for name, value in self._program.state.items()
@@ -82,14 +98,17 @@ class ExportedProgram:
     # ---- use ------------------------------------------------------------------------------------------------------
 
     def module(self, check_guards=True):
-        """A Module that runs the program, over the same parameters and buffers.
+        """A GraphModule that runs the program, over the same parameters and buffers.
 
         check_guards: refuse sizes that were not declared, by AssertionError.
         """
-        found = self._program
-        made = ExportedModule(Program(found.methods, dict(found.state), found.notes))
-        made.__dict__["_asked"] = self._names, self._sizes if check_guards else None
-        return made
+        return ExportedModule(self, check_guards)
+
+    def over(self, state):
+        """The same program with other values as its state. state: name -> value."""
+        inner = self._program
+        made = Program(inner.methods, state, inner.notes)
+        return ExportedProgram(made, self._names, self._sizes, self.example_inputs)
 
     def run_decompositions(self, decomp_table=None):
         """Another program, over the same state, in which ops are what functions make of them.
@@ -102,13 +121,14 @@ class ExportedProgram:
         Raises RuntimeError, with the op and its line, where a function does not fit its op, uses tensors that are no
         arguments, or stands for an op that draws; and for an op on a way that the example inputs do not take.
         """
+        self.refuse_changes("run_decompositions()")
         functions = functions_of(default_decompositions() if decomp_table is None else decomp_table)
         if self.example_inputs is None:
             raise RuntimeError("run_decompositions(): the program has no example_inputs, which the functions run on")
         args, kwargs = self.example_inputs
         given = {**dict(zip(self._names, args)), **kwargs}
         inputs, program = [given[name] for name in self._names], self._program
-        graph, came_from = decompose(self.graph, functions, inputs, program.state_of(self.graph))
+        graph, came_from = decompose(self.captured, functions, inputs, program.state_of(self.captured))
         notes = dict(program.notes)
         if "calls" in notes["forward"]:
             calls = notes["forward"]["calls"]
@@ -122,78 +142,24 @@ class ExportedProgram:
 
     def validate(self):
         """Raise GraphError for a graph that breaks a rule."""
-        self.graph.check()
+        self.captured.check()
+
+    def refuse_changes(self, what):
+        """RuntimeError where a pass changed graph_module, which `what` would not see."""
+        if self.is_changed:
+            raise RuntimeError(
+                f"{what}: graph_module was changed since export(), and this reads what was captured then. Export what "
+                "the passes made: export(program.module(), args)"
+            )
 
     def __call__(self, *args, **kwargs):
         raise RuntimeError("an ExportedProgram is not called: exported_program.module() gives what is")
 
     def __str__(self):
-        told = "\n    ".join(str(self.graph).split("\n"))
+        told = "\n    ".join(self.graph_module.print_readable(print_output=False).split("\n"))
         signature = "\n    ".join(str(self.graph_signature).split("\n"))
         ranges = f"Range constraints: {self.range_constraints}"
         return f"ExportedProgram:\n    {told}\n\nGraph signature:\n    {signature}\n\n{ranges}"
 
     def __repr__(self):
         return f"<ExportedProgram of {self._told('name')}: {self._names}>"
-
-
-def bound(names, args, kwargs):
-    """(name, value) of each argument of a call. ValueError where they are not those of the program."""
-    given = [*zip(names, args), *kwargs.items()]
-    if len(args) > len(names) or sorted(name for name, _ in given) != sorted(names):
-        raise ValueError(
-            f"the program was exported with the arguments {', '.join(names) or 'none'}, but got {len(args)}"
-            + (f" and {', '.join(kwargs)} by name" if kwargs else "")
-        )
-    return given
-
-
-@boundary
-class ExportedModule(LoadedModule):
-    """What `ExportedProgram.module()` gives."""
-
-    def forward(self, *args, **kwargs):
-        names, sizes = self._asked
-        given = bound(names, args, kwargs)
-        if sizes is not None:
-            sizes.check(given)
-        return self._method("forward")(*args, **kwargs)
-
-    def train(self, mode=True):
-        """Refused: the graph is that of the mode in which the module was."""
-        raise NotImplementedError(
-            f"calling {'train' if mode else 'eval'}() of an exported program is not supported: call it before export()"
-        )
-
-
-class FlatModule(Module):
-    """A graph as a module: state and arguments in, written state and results out, as graph_signature lists them."""
-
-    def __init__(self, graph):
-        super().__init__()
-        self.__dict__["graph"] = graph
-
-    @property
-    def code(self):
-        """The graph as Python."""
-        return self.graph.code
-
-    def print_readable(self, print_output=True):
-        """Print the code; returns it."""
-        if print_output:
-            print(self.code)
-        return self.code
-
-    def forward(self, *args):
-        from tinygrad_ext.graph import interpret  # lazy: for those who call it
-
-        count = len(self.graph.state)
-        outputs, new = interpret.run(self.graph, list(args[count:]), list(args[:count]))
-        return (*[value for value, s in zip(new, self.graph.state) if s.written], *flat(outputs))
-
-
-def flat(tree):
-    """The leaves of nested tuples, lists and dicts."""
-    if isinstance(tree, dict):
-        return flat(list(tree.values()))
-    return [leaf for part in tree for leaf in flat(part)] if isinstance(tree, (tuple, list)) else [tree]

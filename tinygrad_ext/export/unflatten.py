@@ -17,7 +17,9 @@ from tinygrad_ext.graph.values import read
 from tinygrad_ext.nn import Module
 
 from .calls import Call, calls_of
-from .program import ExportedProgram, bound, flat
+from .lifted import leaves_of
+from .module import bound
+from .program import ExportedProgram
 
 _running = ContextVar("running")
 
@@ -105,7 +107,7 @@ class InterpreterModule(Module):
             _running.get().turn[part] = call
         result = part(*[frame[id(v)] for v in call.inputs if v.type != GENERATOR])
         outputs = [v for v in call.outputs if v.type != GENERATOR]
-        row = [result] if len(outputs) == 1 and isinstance(result, Tensor) else flat(result)
+        row = [result] if len(outputs) == 1 and isinstance(result, Tensor) else leaves_of(result)
         if len(row) != len(outputs):
             raise RuntimeError(
                 f"{call.path} gave {len(row)} values, but the program reads {len(outputs)} of it: what takes the place "
@@ -154,7 +156,7 @@ class UnflattenedModule(InterpreterModule):
 
     def __init__(self, program):
         super().__init__("")
-        inner, graph = program._program, program.graph
+        inner, graph = program._program, program.captured
         notes = inner.notes
         self.__dict__.update(_asked=(program._names, program._sizes), _output=graph.outputs[0])
         _refuse(graph)
@@ -217,6 +219,7 @@ def unflatten(module, flat_args_adapter=None):
     """
     if not isinstance(module, ExportedProgram):
         raise TypeError(f"unflatten(): argument 'module' must be an ExportedProgram, not {type(module).__name__}")
+    module.refuse_changes("unflatten()")
     if flat_args_adapter is not None:
         raise NotImplementedError("unflatten(): flat_args_adapter is not there; change the arguments before the call")
     if "calls" not in module._program.notes["forward"]:

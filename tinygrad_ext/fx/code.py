@@ -5,12 +5,14 @@ needs gets a name among the globals that go with the source.
 """
 
 import builtins
+import linecache
 import math
 import operator
 import re
 from collections import namedtuple
 
 from tinygrad_ext.core.data import dtype as dtypes
+from tinygrad_ext.core.data.tensor import Tensor
 
 from .codegen import ending
 from .node import Node, qualified_name, type_name
@@ -24,14 +26,14 @@ _BINARY = {getattr(operator, name): f"{{}} {sign} {{}}" for name, sign in _SIGNS
 _UNARY = {operator.neg: "-{}", operator.invert: "~{}", operator.pos: "+{}"}
 
 
-def python_code(graph, root="self"):
-    """The PythonCode of a graph."""
-    return _Writer(graph, root).code()
+def python_code(graph, root="self", verbose=False):
+    """The PythonCode of a graph. verbose: with what `meta` tells of nodes, see `Graph.python_code`."""
+    return _Writer(graph, root, verbose).code()
 
 
 class _Writer:
-    def __init__(self, graph, root):
-        self.graph, self.root = graph, root
+    def __init__(self, graph, root, verbose):
+        self.graph, self.root, self.verbose, self.place = graph, root, verbose, ""
         self.globals = {}
         self.dies = _last_uses(graph)
 
@@ -46,8 +48,9 @@ class _Writer:
                 returns = f" -> {self.annotation(node.type)}" if node.type is not None else ""
                 line = ending(self.graph._codegen, node.args[0], self.text)
             else:
-                note = f" : {self.annotation(node.type)}" if node.type is not None else ""
+                note = f" : {self.annotation(node.type)}" if node.type is not None else self.kind(node)
                 line = f"{node.name}{note} = {self.call(node)}"
+                body += self.heading(node)
             done = "" if node.op == "output" else self.deletion(node)
             if line or done:
                 body.append(f"{line};  {done}" if line and done else line or done)
@@ -63,15 +66,36 @@ class _Writer:
             lines = codegen._body_transformer(lines)
         self.globals.update(codegen.additional_globals())
         text = "".join(lines).strip("\n")
-        return f"{codegen.gen_fn_def(given, returns)}\n" + "\n".join(f"    {line}" for line in text.split("\n"))
+        body = "\n".join(f"    {line}" if line else "" for line in text.split("\n"))
+        return f"{codegen.gen_fn_def(given, returns)}\n{body}"
 
     def deletion(self, node):
         dead = self.dies.get(node, ())
         return f"{' = '.join(n.name for n in dead)} = None" if dead else ""
 
     def parameter(self, node):
-        note = f" : {self.annotation(node.type)}" if node.type is not None else ""
+        note = f" : {self.annotation(node.type)}" if node.type is not None else self.kind(node)
         return f"{node.target}{note}{f' = {self.text(node.args[0])}' if node.args else ''}"
+
+    def kind(self, node):
+        """What a tensor is for the example, as an annotation: `: "f32[5, 3]"`."""
+        value = node.meta.get("val") if self.verbose else None
+        if not isinstance(value, Tensor):
+            return ""
+        letters = {"float": "f", "int": "i", "uint": "u", "complex": "c", "bfloat": "bf", "bool": "b"}
+        word, digits = re.fullmatch(r"([a-z]+)(\w*)", value.dtype.name).groups()
+        return f': "{letters.get(word, word)}{8 if word == "bool" else digits}{list(map(int, value.shape))}"'
+
+    def heading(self, node):
+        """A comment with the user's line, where it is another than that of the node before."""
+        place = str(node.meta.get("stack_trace") or "") if self.verbose else ""
+        if not place or place == self.place:
+            return []
+        self.place = place
+        path, _, rest = place.partition(" in ")[0].rpartition(":")
+        code = linecache.getline(path, int(rest)).strip() if rest.isdigit() else ""
+        told = place.strip().splitlines()[-1]
+        return ["", f"# File: {told}, code: {code}" if code else f"# {told}"]
 
     def annotation(self, kind):
         text = type_name(kind)

@@ -1,5 +1,7 @@
 """`CodeGen`: the frame of the Python that a graph is written as; subclasses give it other arguments and results."""
 
+import re
+
 from tinygrad_ext.utils._pytree import tree_flatten, tree_map
 
 
@@ -54,7 +56,7 @@ class PyTreeCodeGen(CodeGen):
 
     def gen_fn_def(self, free_vars, maybe_return_annotation):
         first = super().gen_fn_def(list(self.names), maybe_return_annotation)
-        given = [text.split(" ")[0] for text in free_vars if text != "self"]
+        given = [re.match(r"\w*", text)[0] for text in free_vars if text != "self"]
         return f"{first}\n    [{', '.join(given)}] = _leaves_of({', '.join(self.names)})"
 
     def process_inputs(self, *args):

@@ -220,8 +220,9 @@ class Graph:
         """A PythonCode: `src`, a function `forward` that does what the graph says, and the `globals` it needs.
 
         root_module: the name under which the body finds the module of get_attr and call_module.
+        verbose: with the sizes that `meta["val"]` tells, and the user's lines.
         """
-        return python_code(self, root_module)
+        return python_code(self, root_module, verbose)
 
     def set_codegen(self, codegen):
         """Let a CodeGen say how the code begins and ends; seen at the module's next `recompile()`."""

@@ -106,9 +106,11 @@ class GraphModule(Module):
             level.reader.restore()
 
     def print_readable(self, print_output=True):
-        """The class as Python, printed."""
+        """The class as Python, with sizes and lines that nodes tell in their `meta`; printed."""
+        code = self._graph.python_code("self", verbose=True).src
+        parts = [part.print_readable(False) for part in self.children() if isinstance(part, GraphModule)]
         text = f"class {type(self).__name__}(torch.nn.Module):\n" + "\n".join(
-            f"    {line}" if line else "" for line in self._code.strip("\n").split("\n")
+            f"    {line}" if line else "" for line in "\n\n".join([code.strip("\n"), *parts]).split("\n")
         )
         if print_output:
             print(text)

@@ -9,6 +9,7 @@ import typing
 
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.overrides import is_tensor_method_or_property, path_of
+from tinygrad_ext.registry.op_namespace import OpOverload, OutOverload
 
 from .immutable_collections import immutable_dict, immutable_list
 from .normalize import normalized
@@ -26,6 +27,16 @@ def has_side_effect(fn):
 def _is_random(function):
     ops = getattr(function, "candidates", ())
     return any("random" in (op.record.tags or "").split() for op in ops)
+
+
+def _writes(function):
+    """Whether a function is an op that writes to an argument: its inplace form, that with out=, or what declares so."""
+    ops = getattr(function, "candidates", ())
+    if not ops or not isinstance(function, OpOverload):
+        return False
+    schema, name = ops[0].schema, function.__name__
+    is_inplace = name.endswith("_") and name != schema.name
+    return is_inplace or isinstance(function, OutOverload) or any(a.is_write for a in schema.args)
 
 
 def map_aggregate(a, fn):
@@ -218,7 +229,8 @@ class Node:
         if self.op in ("placeholder", "output"):
             return True
         if self.op == "call_function":
-            return self.target in _effects or (impure_random and _is_random(self.target))
+            target = self.target
+            return target in _effects or _writes(target) or (impure_random and _is_random(target))
         if self.op == "call_module" and self.graph.owning_module is not None:
             return getattr(self.graph.owning_module.get_submodule(self.target), "_is_impure", False)
         return False

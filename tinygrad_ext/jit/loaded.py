@@ -161,8 +161,20 @@ def _container(cls):
 _CONTAINERS = {cls.__name__: _container(cls) for cls in (ModuleList, ModuleDict, Sequential)}
 
 
+class Programmed:
+    """A module that runs a Program, whose parameters and buffers stand in the module's tree. Attributes: _program."""
+
+    def program(self):
+        """The Program as it is now, to be saved again."""
+        found = self._program
+        parts = dict(found.notes.get("", {}))
+        if "modules" in parts:
+            parts["modules"] = [[path, part.training] for path, part in self.named_modules()]
+        return Program(found.methods, dict(found.state), {**found.notes, "": parts})
+
+
 @boundary
-class LoadedModule(LoadedPart):
+class LoadedModule(Programmed, LoadedPart):
     """What `jit.load` gives: a module with the parameters, buffers, attributes and methods of the program."""
 
     def __init__(self, program):
@@ -188,14 +200,6 @@ class LoadedModule(LoadedPart):
         program = Program(program.methods, places, program.notes)
         for part in self.modules():
             part._belong(program)
-
-    def program(self):
-        """The Program as it is now, to be saved again."""
-        found = self._program
-        parts = dict(found.notes.get("", {}))
-        if "modules" in parts:
-            parts["modules"] = [[path, part.training] for path, part in self.named_modules()]
-        return Program(found.methods, dict(found.state), {**found.notes, "": parts})
 
 
 class LoadedMethod:

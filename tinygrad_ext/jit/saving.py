@@ -17,7 +17,7 @@ from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.graph import Program
 from tinygrad_ext.nn import Module
 
-from .loaded import OWN, LoadedModule, LoadedPart
+from .loaded import OWN, LoadedModule, LoadedPart, Programmed
 from .notes import check_notes
 from .script.interfaces import interfaces_in
 from .script.script_function import ScriptFunction
@@ -100,7 +100,7 @@ def load(
 
 def program_of(m):
     """The Program of what `script`, `trace` or `load` gave."""
-    if isinstance(m, LoadedModule):
+    if isinstance(m, Programmed):
         return m.program()
     gathered = _Gathered(m)
     if issubclass(type(m), ScriptFunction):

@@ -1,7 +1,7 @@
 """torch._decomp: which functions stand for ops. The table is that of `export.default_decompositions`."""
 
 from tinygrad_ext.export import default_decompositions as _default
-from tinygrad_ext.export.decompose import functions_of as _functions_of
+from tinygrad_ext.graph.decompose import functions_of as _functions_of
 
 decomposition_table = {}  # what register_decomposition was given
 

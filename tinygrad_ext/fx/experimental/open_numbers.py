@@ -9,22 +9,23 @@ _OF_SIZES = {"prim::size", "prim::shape", "prim::numel", "prim::getitem", "prim:
 _COUNTED = {"aten::nonzero", "aten::masked_select", "aten::unique", "aten::unique_consecutive", "aten::_unique2"}
 
 
-def open_values(graph, inputs=()):
+def open_values(graph, inputs=(), is_fixed=lambda node: False):
     """Ids of the values that are open: numbers that the example does not tell, and tensors with such a size.
 
-    inputs: ids of values that are open from the start.
+    inputs: ids of values that are open from the start. is_fixed: says of nodes that ask for sizes whether these are
+    the example's all the same.
     """
     found = set(inputs)
-    _walk(graph.block, found)
+    _walk(graph.block, found, is_fixed)
     return found
 
 
-def _walk(block, found):
+def _walk(block, found, is_fixed):
     for node in block.nodes:
         for inner in node.blocks:
             found.update(map(id, inner.inputs))
-            _walk(inner, found)
-        if _is_open(node, found):
+            _walk(inner, found, is_fixed)
+        if _is_open(node, found) and not is_fixed(node):
             found.update(map(id, node.outputs))
 
 

@@ -7,11 +7,10 @@ taken for what they are for the example, as PyTorch does in its mode "real", or 
 import functools
 import inspect
 
-import tinygrad_ext as tg
 from tinygrad_ext.core.call.boundary import boundary
 from tinygrad_ext.core.data.tensor import Tensor
-from tinygrad_ext.export.decompose import decompose, functions_of
 from tinygrad_ext.graph.capture import Capture
+from tinygrad_ext.graph.decompose import decompose, functions_of, note_hints
 from tinygrad_ext.graph.passes import DeadCode
 from tinygrad_ext.utils._pytree import tree_flatten, tree_map
 
@@ -68,22 +67,10 @@ def make_fx(f, decomposition_table=None, tracing_mode="real", **accepted):
             values = [outside.get(id(s)) for s in captured.state]
             captured, _ = decompose(captured, through(functions_of(decomposition_table)), list(args), state)
             outside = {id(s): t for s, t in zip(captured.state, values) if t is not None}
-            _evaluate(captured, args, state)
+            note_hints(captured, args, state)
         return _Traced(DeadCode().run(captured), outside, tracing_mode == "symbolic").module(f, args)
 
     return record
-
-
-def _evaluate(graph, args, state):
-    """Note at each value what it is for the example."""
-    from tinygrad_ext.graph import interpret  # lazy: with a decomposition_table only
-
-    frame = dict(zip(map(id, graph.inputs), args))
-    frame.update(zip((id(s.value) for s in graph.state), state))
-    with tg.no_grad():
-        interpret.run_block(graph.block, frame)
-    for value in (*graph.inputs, *(s.value for s in graph.state), *(v for node in graph.nodes for v in node.outputs)):
-        value.hint = frame[id(value)]
 
 
 class _Traced(Writer):

@@ -5,8 +5,8 @@ import operator
 import tinygrad_ext as tg
 from tinygrad_ext._higher_order_ops import cond
 from tinygrad_ext.core.data.tensor import Parameter, Tensor
-from tinygrad_ext.export.decompose import called
 from tinygrad_ext.graph import interpret, primitives
+from tinygrad_ext.graph.decompose import called
 from tinygrad_ext.graph.ir import Value, outer_values
 from tinygrad_ext.graph.signature import signature_of
 
@@ -26,10 +26,7 @@ _METHODS = {"prim::size": "size", "prim::rank": "dim", "prim::numel": "numel", "
 _guard = has_side_effect(primitives.TABLE["prim::guard"].run)
 
 
-@has_side_effect
-def copy_(to, new):
-    """Write to what the function writes to."""
-    return to.copy_(new)
+copy_, detach = tg.ops.aten.copy_.default, tg.ops.aten.detach.default
 
 
 def loop(count, goes_on, body, carried, operands):
@@ -57,8 +54,11 @@ class Writer:
     """Writes blocks of ops down as an fx graph.
 
     Attributes: env: id of a Value -> fx node, constant, or containers of those; root: path -> what get_attr finds;
-    open: ids of the values that are nodes though a number is known of them.
+    open: ids of the values that are nodes though a number is known of them; simpler: name of an op -> function that
+    tells it by others, see `products`.
     """
+
+    simpler = SIMPLER
 
     def __init__(self, is_open):
         self.open = is_open
@@ -91,10 +91,20 @@ class Writer:
 
     def block(self, block):
         for node in block.nodes:
-            count = len(self.graph.nodes)
+            made = self.last()
             self.node(node)
-            for made in list(self.graph.nodes)[count:] if node.line else ():
-                made.meta.setdefault("stack_trace", node.line)
+            while made is not self.last():
+                made = made.next
+                self.note(made, node)
+
+    def last(self):
+        """The last node of the graph; the ring's root while there is none."""
+        return self.graph._root.prev
+
+    def note(self, made, node):
+        """Say in a node's meta where it comes from."""
+        if node.line:
+            made.meta.setdefault("stack_trace", node.line)
 
     # ---- nodes ----------------------------------------------------------------------------------------------------
 
@@ -113,11 +123,9 @@ class Writer:
 
     def op(self, node, args):
         signature = signature_of(node.op)
-        if signature.generator is not None:
-            args[signature.generator] = None
         for i in signature.writes:  # the op writes to copies, which are what it gives besides
             args[i] = args[i] and self.call(tg.ops.aten.clone.default, (args[i],))
-        simpler, examples = SIMPLER.get(node.op), [getattr(a, "hint", None) for a in node.args]
+        simpler, examples = self.simpler.get(node.op), [getattr(a, "hint", None) for a in node.args]
         if simpler and any(isinstance(a, Value) and (id(a) in self.open or a.hint is None) for a in node.args):
             simpler = None
         made = simpler and simpler(self.call, args, examples)
@@ -127,7 +135,8 @@ class Writer:
         count = len(signature.returns)
         row = [made] if count == 1 else [self.call(operator.getitem, (made, i)) for i in range(count)]
         row += [args[i] for i in signature.writes]
-        row += [None] * (len(node.outputs) - len(row))  # a generator, which the op finds by itself
+        if signature.generator is not None:  # which the op itself moves on
+            row += [args[signature.generator]] * (len(node.outputs) - len(row))
         self.bind(node.outputs, row)
 
     def primitive(self, node, args):

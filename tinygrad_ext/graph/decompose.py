@@ -9,13 +9,14 @@ import inspect
 from tinygrad_ext.autograd.modes import no_grad
 from tinygrad_ext.core.call.callables import OpPacket
 from tinygrad_ext.core.data.tensor import Tensor
-from tinygrad_ext.graph import interpret
-from tinygrad_ext.graph.capture import Capture
-from tinygrad_ext.graph.ir import Block, Node, replaced, values_in
-from tinygrad_ext.graph.passes import DeadCode
-from tinygrad_ext.graph.signature import signature_of
-from tinygrad_ext.graph.values import read_all
 from tinygrad_ext.registry.op_namespace import OpOverload
+
+from . import interpret
+from .capture import Capture
+from .ir import Block, Node, replaced, values_in
+from .passes import DeadCode
+from .signature import signature_of
+from .values import read_all
 
 
 def functions_of(table):
@@ -49,6 +50,16 @@ def decompose(graph, functions, inputs, state):
     if opening.parts:
         DeadCode().run(made)
     return made.check(), opening.came_from
+
+
+def note_hints(graph, inputs, state):
+    """Note at each value what it is for an example, where the example comes to it. inputs, state: values for it."""
+    frame = dict(zip(map(id, graph.inputs), inputs))
+    frame.update(zip((id(s.value) for s in graph.state), state))
+    with no_grad():
+        interpret.run_block(graph.block, frame)
+    for value in (*graph.inputs, *(s.value for s in graph.state), *(v for node in graph.nodes for v in node.outputs)):
+        value.hint = frame[id(value)]
 
 
 class _Opening:

@@ -1,0 +1,148 @@
+"""`ExportedProgram.module()`: the program as a GraphModule over its parameters and buffers.
+
+Until somebody asks for its fx graph there is none, and what runs is the captured graph with its plan. Once
+`recompile()` is called, or another graph is set, the module is a GraphModule like any other, and its code runs.
+"""
+
+import copy
+import re
+
+from tinygrad_ext.core.call.boundary import boundary
+from tinygrad_ext.core.data.random import default_generator
+from tinygrad_ext.core.data.tensor import Parameter
+from tinygrad_ext.fx.graph_module import GraphModule
+from tinygrad_ext.graph import Program
+from tinygrad_ext.jit.loaded import LoadedMethod, Places, Programmed
+from tinygrad_ext.nn import Module
+
+from .lifted import lifted, unlifted
+
+_OWN = ("_program", "_name", "_names", "_source", "_checked")
+
+
+def bound(names, args, kwargs):
+    """(name, value) of each argument of a call. ValueError where they are not those of the program."""
+    given = [*zip(names, args), *kwargs.items()]
+    if len(args) > len(names) or sorted(name for name, _ in given) != sorted(names):
+        raise ValueError(
+            f"the program was exported with the arguments {', '.join(names) or 'none'}, but got {len(args)}"
+            + (f" and {', '.join(kwargs)} by name" if kwargs else "")
+        )
+    return given
+
+
+@boundary
+class ExportedModule(Programmed, GraphModule):
+    """What `ExportedProgram.module()` gives."""
+
+    def __init__(self, program, check_guards=True):
+        """program: an ExportedProgram."""
+        Module.__init__(self)
+        type(self).__name__ = "GraphModule"
+        inner, self.meta = program._program, {}
+        self.__dict__.update(_name=program._told("name") or "Module", _names={"forward": "forward"}, _source=program)
+        places, self.__dict__["_checked"] = Places(), check_guards
+        for path, mode in program._told("modules"):
+            _module_at(self, path).training = mode
+        parameters, buffers, passing = map(program._told, ("parameters", "buffers", "passing"))
+        for name in [n for n in (*parameters, *buffers) if n in inner.state]:
+            self._put(places, name, inner.state[name], name not in passing)
+        places.rest.update((name, value) for name, value in inner.state.items() if name not in places.owners)
+        self.__dict__["_program"] = Program(inner.methods, places, inner.notes)
+        if program.is_changed:
+            self._write(program.written)
+            self.recompile()
+
+    def _put(self, places, name, value, persistent):
+        """Let a parameter or buffer stand under its path, with _ behind it where GraphModule has that name."""
+        path, _, attribute = name.rpartition(".")
+        owner = _module_at(self, path)
+        while hasattr(type(owner), attribute) or hasattr(owner, attribute):
+            attribute += "_"
+        if isinstance(value, Parameter):
+            owner.register_parameter(attribute, value)
+        else:
+            owner.register_buffer(attribute, value, persistent)
+        places.owners[name] = owner, attribute
+
+    def forward(self, *args, **kwargs):
+        """Run the program."""
+        names, sizes = self._source._names, self._source._sizes
+        given = bound(names, args, kwargs)
+        if self._checked:
+            sizes.check(given)
+        return LoadedMethod(self, "forward")(*args, **kwargs)
+
+    def train(self, mode=True):
+        """Refused: the graph is that of the mode in which the module was."""
+        raise NotImplementedError(
+            f"calling {'train' if mode else 'eval'}() of an exported program is not supported: call it before export()"
+        )
+
+    # ---- the fx graph ---------------------------------------------------------------------------------------------
+
+    def __getattr__(self, name):
+        if name in ("_graph", "_code") and "_source" in self.__dict__:
+            self._write(lifted(self._source) if self._source.is_changed else self._source.written)
+            return self.__dict__[name]
+        return super().__getattr__(name)
+
+    def _write(self, written):
+        """Make the fx graph of a Lifted."""
+        source, state = self._source, self._program.state
+        paths = {id(module): path for path, module in self.named_modules()}
+        places = {name: f"{paths[id(owner)]}.{a}".lstrip(".") for name, (owner, a) in state.owners.items()}
+        for name, value in state.rest.items():
+            if value is not default_generator:
+                places[name] = re.sub(r"\W", "_", name)
+                while hasattr(self, places[name]):
+                    places[name] += "_"
+                object.__setattr__(self, places[name], value)
+        args, kwargs = source.example_inputs
+        graph = unlifted(written, places, source._names, [*args, *kwargs.values()])
+        for node in written.module.graph.find_nodes(op="get_attr"):  # branches
+            if not hasattr(self, node.target):
+                setattr(self, node.target, getattr(written.module, node.target))
+        graph.owning_module = self
+        self.__dict__.update(_graph=graph, _code=graph.python_code("self").src)
+
+    def recompile(self):
+        """Let `forward` be the code of the fx graph as it is now; returns the PythonCode."""
+        made = super().recompile()
+        for name in _OWN:
+            self.__dict__.pop(name, None)
+        return made
+
+    def program(self):
+        """The Program as it is now, to be saved."""
+        if "_source" not in self.__dict__:
+            raise RuntimeError("jit.save: the module's fx graph was changed; save jit.trace(module, inputs) of it")
+        return super().program()
+
+    # ---- copies ---------------------------------------------------------------------------------------------------
+
+    def __deepcopy__(self, memo):
+        if "_source" not in self.__dict__:
+            return super().__deepcopy__(memo)
+        state = {k: v if v is default_generator else copy.deepcopy(v, memo) for k, v in self._program.state.items()}
+        source = self._source.over(state)
+        memo[id(self)] = made = ExportedModule(source, self._checked)
+        return made
+
+    def __copy__(self):
+        if "_source" not in self.__dict__:
+            return GraphModule.__copy__(self)
+        return ExportedModule(self._source.over(dict(self._program.state)), self._checked)
+
+    def __reduce__(self):
+        made, (name, parts, graph) = super().__reduce__()
+        return made, (name, {key: part for key, part in parts.items() if key not in _OWN}, graph)
+
+
+def _module_at(root, path):
+    """The module at a path, made where there is none."""
+    for part in path.split(".") if path else ():
+        if part not in root._modules:
+            root.add_module(part, Module())
+        root = root._modules[part]
+    return root
