@@ -1,4 +1,4 @@
-"""Subclasses of Parameter as they are written for PyTorch: their arguments go to `__new__`, `__init__` makes nothing."""
+"""Subclasses of Parameter as PyTorch has them written: arguments go to `__new__`, `__init__` makes nothing."""
 
 import copy
 

@@ -93,8 +93,8 @@ def _init(self, args, kwargs):
 
 
 def _init_parameter(self, *args, **kwargs):
-    """Parameter(...), unless a `__new__` made it before: of a subclass, whose arguments are given again here, or Parameter's
-    own one where a subclass calls `super().__init__()`.
+    """Parameter(...), unless a `__new__` made it before: of a subclass, whose arguments are given again here, or
+    Parameter's own one where a subclass calls `super().__init__()`.
     """
     cls = type(self)
     if cls is not Parameter:
