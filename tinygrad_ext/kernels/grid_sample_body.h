@@ -5,91 +5,119 @@
 
 typedef struct {
     T line[3][4][TGX_GRID_BLOCK], slope[3][4][TGX_GRID_BLOCK];  /* weight of a tap, and its slope by the grid's coordinate */
-    INDEX place[3][4][TGX_GRID_BLOCK];                              /* times the dimension's stride; -1: outside */
-    T weight[TGX_GRID_CORNERS][TGX_GRID_BLOCK];
+    INDEX place[3][4][TGX_GRID_BLOCK];                          /* times the dimension's stride; -1: outside */
+    T weight[TGX_GRID_CORNERS][TGX_GRID_BLOCK];                 /* not of the nearest element */
     INDEX at[TGX_GRID_CORNERS][TGX_GRID_BLOCK];                 /* 0 for what lies outside */
     BITS keep[TGX_GRID_CORNERS][TGX_GRID_BLOCK];                /* and of its element no bit */
     int taps, shift, corners;                                   /* taps of a dimension: 1 << shift */
+    int steep;                                                  /* slopes are asked for */
 } ALIGNED NAME(block);
 
-/* Coordinates brought within the image, for paddings that do so; *slope is multiplied by theirs, which ends at the border. */
+#define TURNS \
+    const T turn = ABS(p[j] - low), flips = FLOOR(turn / span), rest = turn - flips * span, half = flips * (T)0.5; \
+    const int odd = half != FLOOR(half), below = p[j] < low
+/* Coordinates brought within the image, for paddings that do so; what is at slope, if asked for, is multiplied by theirs, which
+ * ends at the border. */
 static void NAME(bound)(const tgx_grid_job *job, T top, T *p, T *slope) {
     if (job->padding == TGX_ZEROS) return;
     if (job->padding == TGX_REFLECTION) {
         const T low = job->align ? 0 : (T)-0.5, span = job->align ? top : top + 1;
-        EACH {
-            const T turn = ABS(p[j] - low), flips = FLOOR(turn / span), rest = turn - flips * span, half = flips * (T)0.5;
-            const int odd = half != FLOOR(half), below = p[j] < low;
-            const T there = span - rest + low, back = rest + low, turned = -slope[j];
-            slope[j] = odd != below ? turned : slope[j], p[j] = odd ? there : back;
+        if (slope) EACH {
+            TURNS;
+            const T turned = -slope[j];
+            slope[j] = odd != below ? turned : slope[j];
         }
+        EACH {
+            TURNS;
+            const T there = span - rest + low, back = rest + low;
+            p[j] = odd ? there : back;
+        }
+    }
+    if (slope) EACH {
+        const T q = p[j], s = slope[j];
+        slope[j] = (q > 0) & (q < top) ? s : 0;
     }
     EACH {
-        const T q = p[j], s = slope[j], least = q > 0 ? q : 0;
-        slope[j] = (q > 0) & (q < top) ? s : 0, p[j] = least < top ? least : top;
+        const T q = p[j], least = q > 0 ? q : 0;
+        p[j] = least < top ? least : top;
     }
 }
+#undef TURNS
 
-/* Taps of dimension d for the points whose coordinate is `point`. Nothing is said of slopes of the nearest element. */
+/* Taps of dimension d for the points whose coordinate is `point`. Each array that is written costs as much as its arithmetic, so
+ * there are only those that are read later. */
 static void NAME(taps)(const tgx_grid_job *job, int d, T *point, NAME(block) *b) {
     const int mode = job->mode;
-    const T size = (T)job->size[d], top = size - 1, scale = (job->align ? top : size) / 2, a = (T)-0.75;
-    T slope[TGX_GRID_BLOCK] ALIGNED, low[TGX_GRID_BLOCK] ALIGNED;
-    if (job->align) EACH point[j] = (point[j] + 1) * scale, slope[j] = scale;
-    else EACH point[j] = ((point[j] + 1) * size - 1) * (T)0.5, slope[j] = scale;
-    if (mode != TGX_BICUBIC) NAME(bound)(job, top, point, slope);
-    if (mode == TGX_NEAREST) EACH low[j] = RINT(point[j]);
-    else EACH low[j] = FLOOR(point[j]);
-    if (mode == TGX_NEAREST) EACH b->line[d][0][j] = 1;
-    else if (mode == TGX_BILINEAR) EACH {
-        const T t = point[j] - low[j];
-        b->line[d][0][j] = 1 - t, b->line[d][1][j] = t, b->slope[d][0][j] = -slope[j], b->slope[d][1][j] = slope[j];
-    }
-    else EACH {                                              /* Keys 1981, as interpolate has it */
-        const T t = point[j] - low[j], u = 1 - t, far = t + 1, rest = 2 - t;
-        b->line[d][0][j] = ((a * far - 5 * a) * far + 8 * a) * far - 4 * a;
-        b->line[d][1][j] = ((a + 2) * t - (a + 3)) * t * t + 1;
-        b->line[d][2][j] = ((a + 2) * u - (a + 3)) * u * u + 1;
-        b->line[d][3][j] = ((a * rest - 5 * a) * rest + 8 * a) * rest - 4 * a;
-        b->slope[d][0][j] = ((3 * a * far - 10 * a) * far + 8 * a) * slope[j];
-        b->slope[d][1][j] = (3 * (a + 2) * t - 2 * (a + 3)) * t * slope[j];
-        b->slope[d][2][j] = -(3 * (a + 2) * u - 2 * (a + 3)) * u * slope[j];
-        b->slope[d][3][j] = -((3 * a * rest - 10 * a) * rest + 8 * a) * slope[j];
-    }
+    const T top = (T)(job->size[d] - 1), a = (T)-0.75;
     const INDEX stride = (INDEX)job->stride[d];
-    for (int k = 0; k < b->taps; k++) {
-        const T shift = (T)(mode == TGX_BICUBIC ? k - 1 : k);
-        if (mode == TGX_BICUBIC) {
-            EACH point[j] = low[j] + shift;
-            NAME(bound)(job, top, point, slope);
-        }
-        const T *near = mode == TGX_BICUBIC ? point : low, further = mode == TGX_BICUBIC ? 0 : shift;
+    T slope[TGX_GRID_BLOCK] ALIGNED, *steep = b->steep ? slope : NULL;
+    if (steep) {
+        const T scale = (job->align ? top : top + 1) / 2;
+        EACH slope[j] = scale;
+    }
+    if (mode != TGX_BICUBIC) NAME(bound)(job, top, point, steep);
+#define PLACE(k, where) { \
+        const T q = where; \
+        const int in = (q >= 0) & (q <= top); \
+        const INDEX at = (INDEX)(in ? q : 0) * stride; \
+        b->place[d][k][j] = in ? at : -1; \
+    }
+    if (mode == TGX_NEAREST) EACH PLACE(0, RINT(point[j]))
+    else if (mode == TGX_BILINEAR) {
         EACH {
-            const T q = near[j] + further;
-            const int in = (q >= 0) & (q <= top);
-            const INDEX at = (INDEX)(in ? q : 0) * stride;
-            b->place[d][k][j] = in ? at : -1;
+            const T low = FLOOR(point[j]), t = point[j] - low;
+            b->line[d][0][j] = 1 - t, b->line[d][1][j] = t;
+            PLACE(0, low)
+            PLACE(1, low + 1)
+        }
+        if (steep) EACH b->slope[d][0][j] = -slope[j], b->slope[d][1][j] = slope[j];
+    } else {                                                 /* Keys 1981, as interpolate has it */
+        T low[TGX_GRID_BLOCK] ALIGNED;
+        EACH {
+            low[j] = FLOOR(point[j]);
+            const T t = point[j] - low[j], u = 1 - t, far = t + 1, rest = 2 - t;
+            b->line[d][0][j] = ((a * far - 5 * a) * far + 8 * a) * far - 4 * a;
+            b->line[d][1][j] = ((a + 2) * t - (a + 3)) * t * t + 1;
+            b->line[d][2][j] = ((a + 2) * u - (a + 3)) * u * u + 1;
+            b->line[d][3][j] = ((a * rest - 5 * a) * rest + 8 * a) * rest - 4 * a;
+        }
+        if (steep) EACH {
+            const T t = point[j] - low[j], u = 1 - t, far = t + 1, rest = 2 - t;
+            b->slope[d][0][j] = ((3 * a * far - 10 * a) * far + 8 * a) * slope[j];
+            b->slope[d][1][j] = (3 * (a + 2) * t - 2 * (a + 3)) * t * slope[j];
+            b->slope[d][2][j] = -(3 * (a + 2) * u - 2 * (a + 3)) * u * slope[j];
+            b->slope[d][3][j] = -((3 * a * rest - 10 * a) * rest + 8 * a) * slope[j];
+        }
+        for (int k = 0; k < 4; k++) {
+            EACH point[j] = low[j] + (T)(k - 1);
+            NAME(bound)(job, top, point, NULL);
+            EACH PLACE(k, point[j])
         }
     }
+#undef PLACE
 }
 
-/* The coordinates of n points, each dimension by itself. */
-static inline __attribute__((always_inline)) void NAME(apart)(int dims, const T *g, ptrdiff_t n, T point[3][TGX_GRID_BLOCK]) {
-    if (n == TGX_GRID_BLOCK) {
-        for (int d = 0; d < dims; d++) EACH point[d][j] = g[j * dims + d];
-    } else {
-        memset(point, 0, (size_t)dims * sizeof point[0]);
-        for (ptrdiff_t j = 0; j < n; j++)
-            for (int d = 0; d < dims; d++) point[d][j] = g[j * dims + d];
+/* Of a block of points, each dimension by itself, in elements of the image. */
+static inline __attribute__((always_inline)) void NAME(apart)(const tgx_grid_job *job, int dims, const T *g,
+                                                              T point[3][TGX_GRID_BLOCK]) {
+    const T edge = job->align ? 0 : 1, half = job->align ? 1 : (T)0.5;
+    for (int d = 0; d < dims; d++) {
+        const T size = (T)job->size[dims - 1 - d], scale = job->align ? (size - 1) / 2 : size;
+        EACH point[d][j] = ((g[j * dims + d] + 1) * scale - edge) * half;
     }
 }
 
-static void NAME(find)(const tgx_grid_job *job, ptrdiff_t image, ptrdiff_t first, ptrdiff_t n, NAME(block) *b) {
+static void NAME(find)(const tgx_grid_job *job, ptrdiff_t image, ptrdiff_t first, ptrdiff_t n, int steep, NAME(block) *b) {
     const T *g = (const T *)job->grid + (image * job->points + first) * job->dims;
-    b->shift = job->mode == TGX_BILINEAR ? 1 : job->mode == TGX_NEAREST ? 0 : 2, b->taps = 1 << b->shift, b->corners = 1;
-    T point[3][TGX_GRID_BLOCK] ALIGNED;
-    if (job->dims == 2) NAME(apart)(2, g, n, point);
-    else NAME(apart)(3, g, n, point);
+    b->shift = job->mode == TGX_BILINEAR ? 1 : job->mode == TGX_NEAREST ? 0 : 2;
+    b->taps = 1 << b->shift, b->corners = 1, b->steep = steep;
+    T point[3][TGX_GRID_BLOCK] ALIGNED, last[3 * TGX_GRID_BLOCK];
+    if (n < TGX_GRID_BLOCK) {
+        memset(last, 0, sizeof last);
+        g = memcpy(last, g, (size_t)(n * job->dims) * sizeof(T));
+    }
+    if (job->dims == 2) NAME(apart)(job, 2, g, point);
+    else NAME(apart)(job, 3, g, point);
     for (int d = 0; d < job->dims; d++) NAME(taps)(job, d, point[job->dims - 1 - d], b), b->corners *= b->taps;
     for (int k = 0; k < b->corners; k++) {
         const int last = k & (b->taps - 1), middle = k >> b->shift & (b->taps - 1), first = k >> 2 * b->shift, d = job->dims - 1;
@@ -98,13 +126,16 @@ static void NAME(find)(const tgx_grid_job *job, ptrdiff_t image, ptrdiff_t first
         if (d == 1) EACH {
             const INDEX at = p[j] + q[j];
             const int out = (p[j] | q[j]) < 0;
-            b->weight[k][j] = u[j] * v[j], b->at[k][j] = out ? 0 : at, b->keep[k][j] = out ? 0 : -1;
+            b->at[k][j] = out ? 0 : at, b->keep[k][j] = out ? 0 : -1;
         }
         else EACH {
             const INDEX at = p[j] + q[j] + r[j];
             const int out = (p[j] | q[j] | r[j]) < 0;
-            b->weight[k][j] = u[j] * v[j] * w[j], b->at[k][j] = out ? 0 : at, b->keep[k][j] = out ? 0 : -1;
+            b->at[k][j] = out ? 0 : at, b->keep[k][j] = out ? 0 : -1;
         }
+        if (b->corners == 1) return;
+        if (d == 1) EACH b->weight[k][j] = u[j] * v[j];
+        else EACH b->weight[k][j] = u[j] * v[j] * w[j];
     }
 }
 
@@ -128,7 +159,7 @@ static int NAME(read)(void *given, ptrdiff_t lo, ptrdiff_t hi) {
     NAME(block) b;
     for (ptrdiff_t i = lo; i < hi; i++) {
         const ptrdiff_t image = i / job->blocks, first = i % job->blocks * TGX_GRID_BLOCK, n = NAME(left)(job, first);
-        NAME(find)(job, image, first, n, &b);
+        NAME(find)(job, image, first, n, 0, &b);
         for (ptrdiff_t c = 0; c < job->channels; c++) {
             const T *x = (const T *)job->x + (image * job->channels + c) * job->plane;
             T *y = (T *)job->to + (image * job->channels + c) * job->points + first, sum[TGX_GRID_BLOCK] ALIGNED;
@@ -153,13 +184,13 @@ static int NAME(spread)(void *given, ptrdiff_t lo, ptrdiff_t hi) {
         end = (image + 1) * job->channels < hi ? (image + 1) * job->channels : hi;
         for (ptrdiff_t first = 0; first < job->points; first += TGX_GRID_BLOCK) {
             const ptrdiff_t n = NAME(left)(job, first);
-            NAME(find)(job, image, first, n, &b);
+            NAME(find)(job, image, first, n, 0, &b);
             for (ptrdiff_t q = p; q < end; q++) {
                 const T *g = (const T *)job->grad + q * job->points + first;
                 T *y = (T *)job->to + q * job->plane;
                 for (ptrdiff_t j = 0; j < n; j++)
                     for (int k = 0; k < b.corners; k++)
-                        if (b.keep[k][j]) y[b.at[k][j]] += g[j] * b.weight[k][j];
+                        if (b.keep[k][j]) y[b.at[k][j]] += b.corners == 1 ? g[j] : g[j] * b.weight[k][j];
             }
         }
     }
@@ -181,7 +212,7 @@ static int NAME(slopes)(void *given, ptrdiff_t lo, ptrdiff_t hi) {
         const ptrdiff_t image = i / job->blocks, first = i % job->blocks * TGX_GRID_BLOCK, n = NAME(left)(job, first);
         T dot[TGX_GRID_CORNERS][TGX_GRID_BLOCK] ALIGNED;        /* of what arrived and a corner, over channels */
         T sum[TGX_GRID_BLOCK] ALIGNED, arrived[TGX_GRID_BLOCK] ALIGNED = {0};
-        NAME(find)(job, image, first, n, &b);
+        NAME(find)(job, image, first, n, 1, &b);
         memset(dot, 0, (size_t)b.corners * sizeof dot[0]);
         for (ptrdiff_t c = 0; c < job->channels; c++) {
             const T *x = (const T *)job->x + (image * job->channels + c) * job->plane;
