@@ -171,3 +171,18 @@ def test_rows_of_a_batch_are_transformed_alike_whatever_fills_the_lanes(dtype, n
     assert half[:0].shape == tg.fft.rfft(real[:0]).shape
     columns = tg.fft.fft(pairs.t().contiguous(), dim=0)
     np.testing.assert_allclose(columns.numpy(), np.fft.fft(pairs.numpy()).T, **tolerance)
+
+
+@pytest.mark.parametrize("n", [2, 4, 6, 10, 16, 22, 34, 64, 66, 128, 130])
+def test_short_rows_of_reals_are_transformed_as_they_are_alone_however_many_there_are(n):
+    for dtype in (tg.float32, tg.float64):
+        rows = tg.randn(35, n, dtype=dtype)
+        there = tg.fft.rfft(rows)
+        np.testing.assert_allclose(there, np.fft.rfft(rows.double()), 1e-4, 1e-4)
+        there[:, 0] += 2j  # of which the way back knows nothing, nor of the middle's
+        there[:, -1] += 3j
+        back = tg.fft.irfft(there, n)
+        np.testing.assert_allclose(back, rows, 1e-4, 1e-4)
+        for k in (0, 17, 34):
+            assert tg.fft.rfft(rows[k])[1 : n // 2].tolist() == there[k, 1 : n // 2].tolist()
+            assert tg.fft.irfft(there[k], n).tolist() == back[k].tolist()

@@ -209,7 +209,12 @@ static void real_lanes(const void *context, int64_t group, char *scratch) {
     const tgx_fft_loops *loops = tgx_fft_loops_of(j->plan->dtype);
     int64_t n = j->n, h = n / 2, pair = 2 * j->size, row = group * TGX_FFT_LANES, count = rows_left(j, group);
     char *rest = scratch + round_up(TGX_FFT_LANES * h * pair);
-    tgx_fft_lanes lanes = {j->from + row * n * j->size, scratch, h, 1, h, 1, (int)count, 0, 0, NULL, NULL, 1};
+    tgx_fft_lanes lanes = {j->from + row * n * j->size, scratch, h, 1, h, 1, (int)count, 0, 0, NULL, NULL, 1, NULL};
+    if (TGX_FFT_LANES * h <= TGX_FFT_NEAR) {
+        lanes.to = j->to + row * (h + 1) * pair, lanes.to_lane = h + 1, lanes.scale = j->scale, lanes.reals = j->plan;
+        loops->lanes(j->plan->first, &lanes, rest);
+        return;
+    }
     loops->lanes(j->plan->first, &lanes, rest);
     for (int64_t k = 0; k < count; k++) loops->untangle(j->plan, scratch + k * h * pair, j->to + (row + k) * (h + 1) * pair, j->scale);
 }
@@ -234,8 +239,11 @@ static void back_lanes(const void *context, int64_t group, char *scratch) {
     const tgx_fft_loops *loops = tgx_fft_loops_of(j->plan->dtype);
     int64_t n = j->n, h = n / 2, pair = 2 * j->size, row = group * TGX_FFT_LANES, count = rows_left(j, group);
     char *rest = scratch + round_up(TGX_FFT_LANES * h * pair);
-    for (int64_t k = 0; k < count; k++) loops->tangle(j->plan, j->from + (row + k) * (h + 1) * pair, scratch + k * h * pair, j->scale);
-    tgx_fft_lanes lanes = {scratch, j->to + row * n * j->size, h, 1, h, 1, (int)count, 1, 1, NULL, NULL, 1};
+    tgx_fft_lanes lanes = {scratch, j->to + row * n * j->size, h, 1, h, 1, (int)count, 1, 1, NULL, NULL, 1, NULL};
+    if (TGX_FFT_LANES * h <= TGX_FFT_NEAR)
+        lanes.from = j->from + row * (h + 1) * pair, lanes.from_lane = h + 1, lanes.scale = j->scale, lanes.reals = j->plan;
+    else
+        for (int64_t k = 0; k < count; k++) loops->tangle(j->plan, j->from + (row + k) * (h + 1) * pair, scratch + k * h * pair, j->scale);
     loops->lanes(j->plan->first, &lanes, rest);
 }
 

@@ -55,6 +55,7 @@ typedef struct {
     int swap_from, swap_to;    /* real and imaginary parts change places, before and after: the transform with +i */
     const void *by_lane, *turn; /* factors of a cut transform's columns: of the lanes, or NULL; of this group, or NULL */
     double scale;
+    const tgx_fft_plan *reals; /* or NULL: of n reals in a lane, which the n / 2 pairs become or were; then scale is theirs */
 } tgx_fft_lanes;
 
 typedef struct {

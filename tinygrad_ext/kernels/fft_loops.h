@@ -242,6 +242,38 @@ static void NAME(last_step)(const tgx_fft_plan *plan, const tgx_fft_lanes *at, c
     }
 }
 
+/* untangle and tangle, below, in each lane: without a shuffle. The number in the middle of the spectrum stands apart. */
+static void NAME(untangled)(const tgx_fft_plan *plan, T *re, T *im, T *middle, T scale) {
+    const T *w = (const T *)plan->halves;
+    const int64_t h = plan->n / 2;
+    const V by = SPLAT(scale / 2);
+    for (ptrdiff_t i = 0; i < LANES; i += WIDTH) {
+        const V r = AT(re + i) * SPLAT(scale), m = AT(im + i) * SPLAT(scale);
+        AT(re + i) = r + m, AT(im + i) = SPLAT((T)0), AT(middle + i) = r - m;
+        for (int64_t k = 1; 2 * k <= h; k++) {
+            T *ar = re + k * LANES + i, *ai = im + k * LANES + i, *br = re + (h - k) * LANES + i, *bi = im + (h - k) * LANES + i;
+            const V er = (AT(ar) + AT(br)) * by, ei = (AT(ai) - AT(bi)) * by, dr = (AT(ai) + AT(bi)) * by, di = (AT(br) - AT(ar)) * by;
+            const V fr = SPLAT(w[2 * k]), fi = SPLAT(w[2 * k + 1]), or = dr * fr - di * fi, oi = dr * fi + di * fr;
+            AT(ar) = er + or, AT(ai) = ei + oi, AT(br) = er - or, AT(bi) = oi - ei;
+        }
+    }
+}
+static void NAME(tangled)(const tgx_fft_plan *plan, T *re, T *im, const T *middle, T scale) {
+    const T *w = (const T *)plan->halves;
+    const int64_t h = plan->n / 2;
+    const V by = SPLAT(scale);
+    for (ptrdiff_t i = 0; i < LANES; i += WIDTH) {
+        const V r = AT(re + i), m = AT(middle + i);
+        AT(re + i) = (r + m) * by, AT(im + i) = (r - m) * by;
+        for (int64_t k = 1; 2 * k <= h; k++) {
+            T *ar = re + k * LANES + i, *ai = im + k * LANES + i, *br = re + (h - k) * LANES + i, *bi = im + (h - k) * LANES + i;
+            const V er = (AT(ar) + AT(br)) * by, ei = (AT(ai) - AT(bi)) * by, dr = (AT(ar) - AT(br)) * by, di = (AT(ai) + AT(bi)) * by;
+            const V fr = SPLAT(w[2 * k]), fi = SPLAT(w[2 * k + 1]), or = dr * fr + di * fi, oi = di * fr - dr * fi;
+            AT(ar) = er - oi, AT(ai) = ei + or, AT(br) = er + oi, AT(bi) = or - ei;
+        }
+    }
+}
+
 static void NAME(lanes)(const tgx_fft_plan *plan, const tgx_fft_lanes *at, void *scratch) {
     const ptrdiff_t n = plan->n, size = n * LANES;
     const int whole = size <= TGX_FFT_NEAR || plan->steps < 2; /* else the first step loads, and the last one stores */
@@ -250,7 +282,17 @@ static void NAME(lanes)(const tgx_fft_plan *plan, const tgx_fft_lanes *at, void 
     const tgx_fft_step *last = &plan->step[plan->steps > 1 ? plan->steps - 1 : 0];
     const int plain = plan->steps > 1 && (last->radix == 4 || last->radix == 8);
     const int straight = plain && !at->by_lane && at->to_lane == 1 && at->count == LANES, turned = plain && whole && at->by_lane && !at->turn;
-    if (!direct && whole) NAME(load)(at, 0, n, xr, xi);
+    tgx_fft_lanes rest = *at;
+    T middle[LANES] __attribute__((aligned(64))) = {0};
+    if (at->reals && at->swap_from) {
+        const T *p = (const T *)at->from + 2 * n;
+        for (int lane = 0; lane < at->count; lane++, p += 2 * at->from_lane) middle[lane] = *p;
+        rest.swap_from = 0, rest.scale = 1;
+        NAME(load)(&rest, 0, n, xr, xi);
+        NAME(tangled)(at->reals, xr, xi, middle, (T)at->scale);
+        T *r = xr;
+        xr = xi, xi = r;
+    } else if (!direct && whole) NAME(load)(at, 0, n, xr, xi);
     else if (!direct) NAME(first_step)(plan, at, xr, xi);
     for (int k = direct || !whole; k < plan->steps - (straight || turned || !whole); k++) {
         const tgx_fft_step *step = &plan->step[k];
@@ -261,13 +303,21 @@ static void NAME(lanes)(const tgx_fft_plan *plan, const tgx_fft_lanes *at, void 
     }
     if (straight) NAME(last_direct)(plan, at, xr, xi);
     else if (turned) {
-        tgx_fft_lanes rest = *at;
         rest.by_lane = NULL;
         (last->radix == 4 ? NAME(turned_four) : NAME(turned_eight))(last, (const T *)at->by_lane, xr, xi, yr, yi);
         NAME(store)(&rest, 0, n, yr, yi);
     }
-    else if (whole) NAME(store)(at, 0, n, xr, xi);
-    else NAME(last_step)(plan, at, xr, xi);
+    else if (whole) {
+        const int forth = at->reals && !at->swap_from, count = forth ? at->count : 0;
+        const ptrdiff_t apart = 2 * at->to_lane;
+        T *p = (T *)at->to + 2 * n;
+        if (forth) {
+            NAME(untangled)(at->reals, xr, xi, middle, (T)at->scale);
+            rest.scale = 1;
+        }
+        NAME(store)(&rest, 0, n, xr, xi);
+        for (int lane = 0; lane < count; lane++, p += apart) p[0] = middle[lane], p[1] = 0;
+    } else NAME(last_step)(plan, at, xr, xi);
 }
 
 static void NAME(times)(int64_t n, const void *x, const void *y, void *to, int swap_a, int swap_to, double scale) {
