@@ -57,6 +57,22 @@ static inline void gathered_f32(const float *pairs, ptrdiff_t step, ptrdiff_t n,
         }
 }
 static inline void gathered_f64(const double *pairs, ptrdiff_t step, ptrdiff_t n, double *re, double *im) {
+#ifdef __AVX2__
+    if (n % 2 == 0) { /* two pairs of four lanes at once */
+        for (int lane = 0; lane < TGX_FFT_LANES; lane += 4, pairs += 4 * step)
+            for (ptrdiff_t k = 0, at = lane; k < n; k += 2, at += 2 * TGX_FFT_LANES) {
+                const double *p = pairs + 2 * k;
+                __m256d a = _mm256_loadu_pd(p), b = _mm256_loadu_pd(p + step);
+                __m256d c = _mm256_loadu_pd(p + 2 * step), d = _mm256_loadu_pd(p + 3 * step);
+                __m256d ac = _mm256_permute2f128_pd(a, c, 0x20), bd = _mm256_permute2f128_pd(b, d, 0x20);
+                _mm256_storeu_pd(re + at, _mm256_unpacklo_pd(ac, bd)), _mm256_storeu_pd(im + at, _mm256_unpackhi_pd(ac, bd));
+                ac = _mm256_permute2f128_pd(a, c, 0x31), bd = _mm256_permute2f128_pd(b, d, 0x31);
+                _mm256_storeu_pd(re + at + TGX_FFT_LANES, _mm256_unpacklo_pd(ac, bd));
+                _mm256_storeu_pd(im + at + TGX_FFT_LANES, _mm256_unpackhi_pd(ac, bd));
+            }
+        return;
+    }
+#endif
     for (int lane = 0; lane < TGX_FFT_LANES; lane += 2, pairs += 2 * step)
         for (ptrdiff_t k = 0; k < n; k++) {
             two a = TWO(pairs + 2 * k), b = TWO(pairs + 2 * k + step);
