@@ -130,3 +130,21 @@ def test_each_of_several_farthest_coordinates_has_the_whole_slope_of_a_distance(
         grads += lib.autograd.grad((lib.cdist(x, y, p=INF) * weight).sum(), (x, y))
     assert [t.tolist() for t in found] == [t.tolist() for t in want]
     assert found[0].tolist() == [[-1, -1 - 2, 1 - 2 - 3], [-6, 0, 4 - 6]]
+
+
+@pytest.mark.parametrize("dtype", [tg.float16, tg.bfloat16, tg.float32, tg.float64], ids=str)
+@pytest.mark.parametrize("layout", [1, 3])
+def test_infinities_become_the_largest_numbers_of_their_own_dtype(dtype, layout):
+    x = tg.tensor([INF, 1.5, -INF, NAN] * 12, dtype=dtype)[::layout]
+    most = tg.finfo(dtype).max
+    right = [{INF: most, -INF: -most}.get(v, 0.0 if v != v else v) for v in x.tolist()]
+    assert x.nan_to_num().tolist() == right
+    assert x.nan_to_num(posinf=2.0).tolist() == [2.0 if v == most else v for v in right]
+
+
+@pytest.mark.parametrize("dtype", [tg.complex64, tg.complex128], ids=str)
+def test_parts_of_complex_numbers_become_numbers_by_themselves(dtype):
+    x = tg.tensor([complex(INF, NAN), complex(1, -INF), complex(NAN, 2)], dtype=dtype)
+    most = tg.finfo(dtype).max
+    assert x.nan_to_num().tolist() == [complex(most, 0), complex(1, -most), 2j]
+    assert x.nan_to_num(7.0, 3.0, -3.0).tolist() == [3 + 7j, 1 - 3j, 7 + 2j]

@@ -50,6 +50,11 @@ typedef tgx_c64 S_c64; typedef tgx_c128 S_c128;
 #define PUT_c128(v) (v)
 
 #define FAIL(code) (status = (code), 0)
+
+/* A part of a complex number in nan_to_num, with that op's scalar arguments. */
+#define AS_NUMBER(v, most) \
+    ((v) != (v) ? (has_nan ? nan : 0) : (v) == INFINITY ? (has_posinf ? posinf : (most)) : \
+     (v) == -INFINITY ? (has_neginf ? neginf : -(most)) : (v))
 #define SIMD _Pragma("omp simd")
 /* Of elements at any distance that a choice is made between: one by one the processor guesses at random numbers, for 5 ns each where
  * four brought together take 0.35. Wider vectors take longer to fill. */

@@ -151,15 +151,16 @@ op(
     "aten::nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
     scalar={
         "bool int natural": "x",
-        "float": "x != x ? (has_nan ? nan : 0) : x == INFINITY ? (has_posinf ? posinf : LARGEST) "
+        "float half": "x != x ? (has_nan ? nan : 0) : x == INFINITY ? (has_posinf ? posinf : LARGEST) "
         ": x == -INFINITY ? (has_neginf ? neginf : -LARGEST) : x",
+        "complex": "__builtin_complex(AS_NUMBER(__real__ x, LARGEST), AS_NUMBER(__imag__ x, LARGEST))",
     },
     variants="function method inplace out function_",
     grad={"self": lambda grad, self: grad * self.isfinite()},
     reference="numpy.nan_to_num",
     tags="exact",
     doc="Elements with NaN replaced by `nan` (0), infinities by `posinf` and `neginf` (the dtype's "
-    "largest finite numbers).",
+    "largest finite numbers); of complex elements in each part by itself.",
 )
 
 # ---- choosing ------------------------------------------------------------------------------------------------------

@@ -50,6 +50,7 @@ LOOPS = ("exp", "sigmoid", "tanh")  # functions of float32 with loops in vecmath
 DEGREES = r"(?:shifted_)?chebyshev_[tuvw]|hermite_he?|laguerre_l|legendre_p"
 COMPUTE = {row.tag: row.computed for row in table.DTYPES}
 INFINITE = {"f16": "0x7c00", "bf16": "0x7f80"}  # the bits of infinity, by that name in expressions over bits
+MOST = {"f32": "FLT_MAX", "f16": "0x1.ffcp15f", "bf16": "0x1.fep127f"}  # the largest number of a dtype: LARGEST
 SAME_BITS = {"i8": "u8", "u16": "i16", "u32": "i32", "u64": "i64"}  # where no sign is looked at, as the other's
 OF_BITS = re.compile(r"(?:[a-z]+\b(?!\()|[01 ()+*~^-]|&(?!&)|\|(?!\|))+")  # all of it kept to the width of the result
 OF_EQUALITY = re.compile(r"(?:[xyz01 ()!?:&|^]|[!=]=)+")
@@ -78,6 +79,7 @@ def _literal(path, node):
 
 def typed(expression, tag):
     """The expression with math functions of the computing type: exp( becomes vm_exp_f32(."""
+    expression = expression.replace("LARGEST", MOST.get(REAL.get(tag, tag), "DBL_MAX"))
     if tag in REAL:
         return complex_text.typed(expression, tag)
     single = tag in ("f32", "f16", "bf16")
@@ -89,7 +91,7 @@ def typed(expression, tag):
             return f"vm_nextafter_{tag}("
         return f"vm_{m[1]}_{'f32' if single else 'f64'}("
 
-    expression = MATH.sub(name, expression).replace("LARGEST", "FLT_MAX" if single else "DBL_MAX")
+    expression = MATH.sub(name, expression)
     if single:  # a double literal would widen the whole expression
         expression = re.sub(r"(?<![\w.])(\d+\.\d*(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+)(?![\w.])", r"\1f", expression)
     return expression
