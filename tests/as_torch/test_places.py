@@ -284,3 +284,42 @@ def test_what_a_collate_function_reads_is_there(as_torch):
 
     assert np_str_obj_array_pattern.search("<U5") and not np_str_obj_array_pattern.search("<f4")
     assert default_collate_err_msg_format.format(set).endswith("found <class 'set'>")
+
+
+@pytest.mark.parametrize("reduction", ["sum", "mean"])
+def test_a_module_gives_the_gradients_of_each_sample(as_torch, reduction):
+    from torch.nn.utils._per_sample_grad import call_for_per_sample_grads
+
+    nn = as_torch.nn
+    as_torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(2, 4, 3), nn.GroupNorm(2, 4), nn.Flatten(), nn.Linear(16, 3))
+    model[0].bias.requires_grad_(False)
+    x = as_torch.randn(5, 2, 4, 4)
+    result = call_for_per_sample_grads(model, loss_reduction=reduction)(x)
+    as_torch.testing.assert_close(result, model(x))
+    getattr(result.pow(2).sum(1), reduction)().backward()
+    assert not hasattr(model[0].bias, "grad_sample") and model[3].weight.grad is None
+    alone = [as_torch.autograd.grad(model(x[i : i + 1]).pow(2).sum(), model[3].weight)[0] for i in range(5)]
+    as_torch.testing.assert_close(model[3].weight.grad_sample, as_torch.stack(alone))
+    with pytest.raises(RuntimeError, match=r"0\.weight has a grad_sample"):
+        call_for_per_sample_grads(model)
+
+
+def test_samples_of_a_module_may_stand_in_the_second_dimension_and_are_counted(as_torch):
+    from torch.nn.utils._per_sample_grad import call_for_per_sample_grads
+
+    layer, x = as_torch.nn.Linear(4, 3), as_torch.randn(6, 5, 4)
+    result = call_for_per_sample_grads(layer, batch_first=False)(x)
+    as_torch.testing.assert_close(result, layer(x))
+    result.sum().backward()
+    as_torch.testing.assert_close(layer.weight.grad_sample, x.sum(0)[:, None].expand(5, 3, 4))
+    layer = as_torch.nn.Bilinear(4, 4, 3)
+    with pytest.raises(RuntimeError, match="batch size 5 and one with batch size 6"):
+        call_for_per_sample_grads(layer)(x[0], x[:, 0])
+    for bad in ({"batch_size": 0}, {"batch_size": 1.0}, {"loss_reduction": "none"}):
+        with pytest.raises(RuntimeError, match="must be|Expected"):
+            call_for_per_sample_grads(layer, **bad)
+    with pytest.raises(RuntimeError, match="must be nn.Module"):
+        call_for_per_sample_grads(x)
+    with pytest.raises(RuntimeError, match="Unable to find a tensor"):
+        call_for_per_sample_grads(as_torch.nn.Identity())(3)

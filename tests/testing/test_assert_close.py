@@ -111,3 +111,18 @@ def test_assert_allclose_takes_numbers_and_other_dtypes():
         tg.testing.assert_allclose(tg.ones(2), tg.ones(2, dtype=tg.float64) + 5e-5)
     with pytest.warns(FutureWarning), pytest.raises(AssertionError, match="here"):
         tg.testing.assert_allclose(tg.ones(2), 2, rtol=0.1, atol=0.0, msg="here")
+
+
+def test_tolerances_are_the_largest_of_the_dtypes():
+    from tinygrad_ext.testing.close import default_tolerances, get_tolerances
+
+    x = tg.ones(2)
+    assert get_tolerances(x, x.double(), rtol=None, atol=None) == default_tolerances(tg.float32) == (1.3e-6, 1e-5)
+    assert get_tolerances(rtol=1.0, atol=2.0) == (1.0, 2.0) and default_tolerances(tg.int64) == (0.0, 0.0)
+    assert default_tolerances(x, dtype_precisions={tg.float32: (1, 2)}) == (1, 2)
+    with pytest.raises(ValueError, match="got no atol"):
+        get_tolerances(x, rtol=1.0, atol=None)
+    with pytest.raises(TypeError, match="Expected a torch.Tensor or a torch.dtype, but got <class 'int'>"):
+        default_tolerances(3)
+    with pytest.raises(ValueError, match="got none"):
+        default_tolerances()

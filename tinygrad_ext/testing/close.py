@@ -191,8 +191,35 @@ def _numbers(actual, expected, rules):
 def _tolerances(rules, *dtypes):
     if rules.rtol is not None:
         return rules.rtol, rules.atol
-    pairs = [_TOLERANCES.get(d, (0.0, 0.0)) for d in dtypes]
+    return default_tolerances(*dtypes)
+
+
+def default_tolerances(*inputs, dtype_precisions=None):
+    """(rtol, atol) that `assert_close` takes for tensors or dtypes where none are given: the largest among theirs.
+
+    ``dtype_precisions`` maps dtypes to other pairs.
+    """
+    known = dtype_precisions or _TOLERANCES
+    pairs = []
+    for x in inputs:
+        if not isinstance(x, (tg.Tensor, tg.dtype)):
+            raise TypeError(
+                f"default_tolerances(): Expected a torch.Tensor or a torch.dtype, but got {type(x)} instead."
+            )
+        pairs.append(known.get(x.dtype if isinstance(x, tg.Tensor) else x, (0.0, 0.0)))
+    if not pairs:
+        raise ValueError("default_tolerances(): expected a tensor or a dtype, got none: name one")
     return max(r for r, _ in pairs), max(a for _, a in pairs)
+
+
+def get_tolerances(*inputs, rtol, atol, id=()):
+    """(rtol, atol): those given, or the defaults of tensors or dtypes where both are None."""
+    if (rtol is None) != (atol is None):
+        raise ValueError(
+            f"get_tolerances(): Both 'rtol' and 'atol' must be either specified or omitted, but got no "
+            f"{'rtol' if rtol is None else 'atol'}."
+        )
+    return default_tolerances(*inputs) if rtol is None else (rtol, atol)
 
 
 # ---- tensors -------------------------------------------------------------------------------------------------------
