@@ -273,10 +273,17 @@ def test_options_of_printing_are_those_of_now(as_torch):
     as_torch.set_printoptions(precision=2)
     try:
         assert PRINT_OPTS.precision == 2 and PRINT_OPTS.linewidth == before["linewidth"]
+        PRINT_OPTS.precision = 3
+        assert repr(as_torch.tensor([1.23456])) == "tensor([1.235])"
+        PRINT_OPTS.sci_mode = True
+        PRINT_OPTS.precision = 1
+        assert repr(as_torch.tensor([1.23456])) == "tensor([1.2e+00])"
     finally:
         as_torch.set_printoptions(**before)
     with pytest.raises(AttributeError, match="PRINT_OPTS has precision.*not colour"):
         PRINT_OPTS.colour
+    with pytest.raises(AttributeError, match="not colour"):
+        PRINT_OPTS.colour = 1
 
 
 def test_what_a_collate_function_reads_is_there(as_torch):

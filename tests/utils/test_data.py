@@ -257,3 +257,23 @@ def test_types_of_libraries_are_put_together_by_their_functions():
         assert data.default_collate([[_Pair(tg.ones(2))], [_Pair(tg.ones(2))]])[0].a.shape == (2, 2)
     finally:
         del default_collate_fn_map[_Pair]
+
+
+class Longer(data.IterableDataset):
+    """Says that it has three items, and gives five."""
+
+    def __iter__(self):
+        return iter(range(5))
+
+    def __len__(self):
+        return 3
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_stream_that_gives_more_than_its_length_warns_once_that_was_asked(workers, recwarn):
+    loader = data.DataLoader(Longer(), num_workers=workers)
+    assert len(list(loader)) == 5 and not recwarn
+    assert len(loader) == 3
+    with pytest.warns(UserWarning, match=r"reported to be 3 .*but 4 samples have been fetched") as told:
+        assert len(list(loader)) == 5
+    assert [str(w.message).count("get_worker_info") for w in told] == [workers] * 2

@@ -4,13 +4,17 @@ from tinygrad_ext.tensor import printing as _printing
 
 
 class _Options:
-    """What `set_printoptions` has set, read when it is asked for."""
+    """What `set_printoptions` has set, read when it is asked for, and set where it is written to."""
 
     def __getattr__(self, name):
         try:
             return _printing._options[name]
         except KeyError:
             raise AttributeError(f"PRINT_OPTS has {', '.join(_printing._options)}, not {name}") from None
+
+    def __setattr__(self, name, value):
+        getattr(self, name)
+        _printing.set_printoptions(**{"sci_mode": self.sci_mode, name: value})
 
 
 PRINT_OPTS = _Options()

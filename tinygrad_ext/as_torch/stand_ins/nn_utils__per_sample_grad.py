@@ -15,12 +15,12 @@ __all__ = ["call_for_per_sample_grads"]
 
 
 def call_for_per_sample_grads(module, *, batch_size=None, loss_reduction="sum", batch_first=True):
-    """A function like module(...), after whose backward pass each parameter has `grad_sample`: a gradient for each sample.
+    """A function like module(...), after whose backward pass each parameter has `grad_sample`: one for each sample.
 
     Args:
         module: what is called.
         batch_size: how many samples there are; found in the arguments unless given.
-        loss_reduction: how the loss joins the samples, "sum" or "mean", with which gradients are scaled by their number.
+        loss_reduction: how the loss joins the samples, "sum" or "mean": "mean" scales gradients by their number.
         batch_first: whether the samples stand in the first dimension of arguments and results; else in the second.
 
     `grad` of the parameters is left as it is.

@@ -10,7 +10,7 @@ from tinygrad_ext.core.call.boundary import Steps, boundary
 
 from .collate import default_collate, default_convert
 from .dataset import IterableDataset
-from .fetch import Rows, Stream
+from .fetch import Rows, Stream, warn_of_more
 from .sampler import BatchSampler, RandomSampler, SequentialSampler, draw_seed
 
 _collate_fn_t = Callable[[list], Any]  # a type that libraries name
@@ -61,6 +61,7 @@ class DataLoader:
     """
 
     _fixed = False
+    _IterableDataset_len_called = None  # what len() said of an IterableDataset, which may give more
 
     def __class_getitem__(cls, item):
         return cls  # lets `DataLoader[int]` stand in annotations
@@ -141,7 +142,7 @@ class DataLoader:
             kind, batched=not self._single, collate=self.collate_fn, drop_last=self.drop_last
         )
         if self.num_workers == 0:
-            return Steps(self._iterate(make_fetch(self.dataset)))
+            return Steps(self._iterate(make_fetch(self.dataset), self._IterableDataset_len_called))
         from .workers import WorkerIterator  # lazy: it needs multiprocessing
 
         made = WorkerIterator(self, make_fetch, base_seed)
@@ -149,18 +150,21 @@ class DataLoader:
             self._iterator = made
         return made
 
-    def _iterate(self, fetch):
-        for index in self._index_sampler:
+    def _iterate(self, fetch, told):
+        for number, index in enumerate(self._index_sampler, 1):
             try:
                 batch = fetch(index)
             except StopIteration:
                 return
+            if told is not None and number > told:
+                warn_of_more(self, told, number)
             yield batch
 
     def __len__(self):
         if not isinstance(self.dataset, IterableDataset):
             return len(self.sampler if self._single else self.batch_sampler)
-        whole, rest = divmod(len(self.dataset), self.batch_size or 1)
+        self._IterableDataset_len_called = len(self.dataset)
+        whole, rest = divmod(self._IterableDataset_len_called, self.batch_size or 1)
         return whole + (rest > 0 and not self.drop_last)
 
 

@@ -1,5 +1,7 @@
 """Getting what one index or one list of indices stands for; in the calling process or in a worker."""
 
+import warnings
+
 __all__ = ["Rows", "Stream"]
 
 
@@ -40,3 +42,16 @@ class Stream:
         if not batch or self.drop_last:
             raise StopIteration
         return self.collate(batch)
+
+
+def warn_of_more(loader, told, number):
+    """Say that a stream gives more than its length, once for each batch that is too many, as PyTorch does."""
+    more = (
+        " For multiprocessing data-loading, this could be caused by not properly configuring the IterableDataset "
+        "replica at each worker: see get_worker_info()."
+    )
+    warnings.warn(
+        f"Length of IterableDataset {loader.dataset} was reported to be {told} (when accessing len(dataloader)), but "
+        f"{number} samples have been fetched.{more if loader.num_workers else ''}",
+        stacklevel=4,
+    )

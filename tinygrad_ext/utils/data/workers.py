@@ -9,6 +9,7 @@ import weakref
 
 from tinygrad_ext.core.call.boundary import boundary
 
+from .fetch import warn_of_more
 from .transfer import Channel
 from .worker import End, Failure, run
 
@@ -64,7 +65,8 @@ class WorkerIterator:
     def _begin(self):
         self._indices = iter(self._loader._index_sampler)
         self._order = itertools.cycle(self._workers)
-        self._asked = self._given = 0  # numbers of batches
+        self._asked = self._given = self._yielded = 0  # numbers of batches
+        self._told = self._loader._IterableDataset_len_called
         self._at = {}  # number of a batch asked for -> its worker
         self._here = {}  # number -> a batch that came before its turn
         for _ in range(min(self._loader.prefetch_factor, _MOST_AHEAD) * len(self._workers)):
@@ -138,6 +140,9 @@ class WorkerIterator:
         self._ask()
         if isinstance(result, Failure):
             raise result.exception()
+        self._yielded += 1
+        if self._told is not None and self._yielded > self._told:
+            warn_of_more(self._loader, self._told, self._yielded)
         return result
 
     def _receive(self):
