@@ -31,6 +31,8 @@ later.set_modules(
         "plugins": "tinygrad_ext.plugins",
         "signatures": "tinygrad_ext.describe.signatures",
         "vmap": "tinygrad_ext.func.vmap",
+        "compile": "tinygrad_ext.jit.compiling",
+        "compiled by a function": "tinygrad_ext.fx.compiled",
         "forward mode": "tinygrad_ext.func.forward",
         "module hooks": "tinygrad_ext.nn.hooks",
         "profiler recording": "tinygrad_ext.profiler.recording",

@@ -330,3 +330,37 @@ def test_samples_of_a_module_may_stand_in_the_second_dimension_and_are_counted(a
         call_for_per_sample_grads(x)
     with pytest.raises(RuntimeError, match="Unable to find a tensor"):
         call_for_per_sample_grads(as_torch.nn.Identity())(3)
+
+
+def test_programs_ask_whether_they_are_written_down(as_torch):
+    from torch import _dynamo, compiler
+
+    told = []
+
+    class Net(as_torch.nn.Module):
+        def forward(self, x):
+            told.append((compiler.is_compiling(), compiler.is_exporting(), _dynamo.is_compiling()))
+            return x * 2
+
+    net, x = Net(), as_torch.ones(2)
+    net(x)
+    as_torch.compile(net)(x)
+    as_torch.export.export(net, (x,))
+    as_torch.jit.trace(net, x, check_trace=False)
+    assert told == [(False, False, False), (True, False, True), (True, True, True), (False, False, False)]
+
+
+def test_backends_are_functions_of_graph_modules(as_torch):
+    from torch._dynamo import exc, list_backends, optimize, register_backend
+
+    seen = []
+
+    @register_backend
+    def counting(gm, inputs):
+        seen.append(len(inputs))
+        return gm.forward
+
+    assert "counting" in list_backends() and "inductor" in as_torch.compiler.list_backends()
+    assert optimize("counting", nopython=True)(lambda x: x + 1)(as_torch.ones(1)) == 2 and seen == [1]
+    with pytest.raises(exc.BackendCompilerFailed, match="division by zero"):
+        as_torch.compile(lambda x: x + 1, backend=lambda gm, inputs: 1 / 0)(as_torch.ones(1))

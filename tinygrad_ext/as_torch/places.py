@@ -17,6 +17,7 @@ STAND_INS = frozenset(
         "_decomp",
         "_dynamo",
         "_dynamo.config",
+        "_dynamo.exc",
         "_guards",
         "_inductor",
         "_inductor.config",

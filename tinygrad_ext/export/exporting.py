@@ -10,6 +10,7 @@ from tinygrad_ext.core.call.boundary import boundary
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.graph.primitives import GuardFailed
 from tinygrad_ext.graph.versions import refuse_python
+from tinygrad_ext.jit._state import writing
 from tinygrad_ext.jit.notes import check_notes
 from tinygrad_ext.jit.saving import program_of
 from tinygrad_ext.jit.script.script_module import ScriptModule
@@ -56,7 +57,7 @@ def export(mod, args, kwargs=None, *, dynamic_shapes=None, strict=False, **accep
         raise ValueError("export() takes a module of Python, not one that is compiled: jit.save keeps that one")
     if not isinstance(args, tuple):
         raise UserError(f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}")
-    with Calls(mod) as calls:
+    with Calls(mod) as calls, writing("export"):
         traced = trace(mod, args, check_trace=False, example_kwarg_inputs=kwargs)
         captured = traced._runner.latest
         refuse_python(captured.graph)

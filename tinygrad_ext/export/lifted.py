@@ -14,7 +14,7 @@ from tinygrad_ext.core.data.random import default_generator
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.fx.codegen import PyTreeCodeGen
 from tinygrad_ext.fx.experimental.open_numbers import open_values
-from tinygrad_ext.fx.experimental.writer import Writer, copy_, described, detach
+from tinygrad_ext.fx.experimental.writer import Writer, copy_, described, detach, leaves_of, rebuilt
 from tinygrad_ext.fx.graph import Graph
 from tinygrad_ext.fx.graph_module import GraphModule
 from tinygrad_ext.graph.decompose import note_hints
@@ -194,27 +194,10 @@ def unlifted(written, places, names, example):
             to = graph.call_function(detach, (to,))
         graph.call_function(copy_, (to, row.pop(0)))
     leaves = iter(row)
-    graph.output(_rebuilt(written.results, leaves))
+    graph.output(rebuilt(written.results, leaves))
     if any(isinstance(a, (tuple, list, dict)) for a in example):
         graph.set_codegen(PyTreeCodeGen(names, example))
     return graph
-
-
-def leaves_of(tree):
-    """The leaves of nested tuples, lists and dicts."""
-    if isinstance(tree, dict):
-        return leaves_of(list(tree.values()))
-    return [leaf for part in tree for leaf in leaves_of(part)] if isinstance(tree, (tuple, list)) else [tree]
-
-
-def _rebuilt(tree, leaves):
-    """A tree with other leaves, in order."""
-    if isinstance(tree, dict):
-        return {key: _rebuilt(part, leaves) for key, part in tree.items()}
-    if isinstance(tree, (tuple, list)):
-        parts = [_rebuilt(part, leaves) for part in tree]
-        return type(tree)._make(parts) if hasattr(tree, "_make") else type(tree)(parts)
-    return next(leaves)
 
 
 def _is_declared(node, declared):

@@ -10,6 +10,7 @@ from tinygrad_ext.autograd.modes import no_grad
 from tinygrad_ext.core.call.boundary import boundary
 from tinygrad_ext.core.data.random import Generator
 from tinygrad_ext.core.data.tensor import Tensor
+from tinygrad_ext.fx.experimental.writer import leaves_of
 from tinygrad_ext.graph import interpret
 from tinygrad_ext.graph.ir import Block, used_values
 from tinygrad_ext.graph.types import GENERATOR
@@ -17,7 +18,6 @@ from tinygrad_ext.graph.values import read
 from tinygrad_ext.nn import Module
 
 from .calls import Call, calls_of
-from .lifted import leaves_of
 from .module import bound
 from .program import ExportedProgram
 

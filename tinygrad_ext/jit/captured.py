@@ -342,8 +342,11 @@ class ArgumentHolder(Holder):
     def kind_now(self):
         return None
 
-    def read(self, args=()):
+    def at(self, args):
+        """What stands in arguments where this one does."""
         return at(args, self.owner)
+
+    read = at
 
     def write(self, value, args=()):
         self.read(args).detach().copy_(value)

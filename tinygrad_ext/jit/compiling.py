@@ -4,11 +4,17 @@ A graph is captured for each way that Python takes, as by `trace`. What cannot b
 asked of where the graph has no derivative, runs as it was written.
 """
 
+import functools
+
+import tinygrad_ext as tg
 from tinygrad_ext.core.call.boundary import boundary
+from tinygrad_ext.core.call.later import later
 from tinygrad_ext.core.call.levels import levels_on
+from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.graph.aliases import CaptureError
 from tinygrad_ext.nn import Module
 
+from ._state import writing
 from .calls import FirstCall, called_in_c, repeated
 from .state import Surroundings
 from .tracing import Runner, is_seen_op_by_op
@@ -20,26 +26,74 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mo
 
     Arguments:
         fullgraph: raise where the program cannot be captured, instead of running it as it is.
+        backend: "inductor", "eager" or "aot_eager", which are the same here; or a function (or the name that
+            `register_backend` knows one by) that is called for each geometry of the arguments with a `fx.GraphModule`
+            of ops and a list of the tensors that it takes, parameters and buffers first, and gives what is called in
+            the module's place, such as its `forward`. `options`, and a `mode`, are handed to it by name.
         disable: give the model itself.
-        dynamic, backend, mode, options: accepted; sizes always are values of the graph.
+        dynamic, mode, options: accepted otherwise; sizes always are values of the graph, but for such a function.
+
+    Raises RuntimeError for a backend that nobody knows, and BackendCompilerFailed where that function raises.
 
     The first call for arguments of a kind runs Python once to write the graph down. `explain()` says why something runs
     as it was written.
     """
     if model is None:
-        return lambda function: compile(function, fullgraph=fullgraph, disable=disable)
+        return lambda function: compile(
+            function, fullgraph=fullgraph, backend=backend, mode=mode, options=options, disable=disable
+        )
     if not callable(model):
         raise TypeError(f"compile() takes a function or a module, not {type(model).__name__}")
     if disable:
         return model
-    return CompiledModule(model, fullgraph) if isinstance(model, Module) else CompiledFunction(model, fullgraph)
+    function = lookup_backend(backend)
+    more = {key: value for key, value in (("mode", mode), ("options", options)) if value is not None}
+    kind = CompiledModule if isinstance(model, Module) else CompiledFunction
+    return kind(model, fullgraph, function and functools.partial(function, **more))
+
+
+# ---- backends ------------------------------------------------------------------------------------------------------
+
+_backends = dict.fromkeys(("aot_eager", "eager", "inductor"))  # name -> function, None for graphs as they are
+
+
+class BackendCompilerFailed(RuntimeError):
+    """A function that was given as a backend raised. Attributes: inner_exception."""
+
+
+def register_backend(compiler_fn=None, name=None, tags=()):
+    """Know a function of (GraphModule, example inputs) under a name, its own otherwise; also a decorator."""
+    if compiler_fn is None:
+        return lambda function: register_backend(function, name)
+    _backends[name or compiler_fn.__name__] = compiler_fn
+    return compiler_fn
+
+
+def list_backends(exclude_tags=()):
+    """Names that `compile` knows as a backend."""
+    return sorted(_backends)
+
+
+def lookup_backend(backend):
+    """The function that a backend is; None for those that run graphs as they are."""
+    if isinstance(backend, str):
+        if backend not in _backends:
+            raise RuntimeError(
+                f"Invalid backend: {backend!r}, see `torch._dynamo.list_backends()` for available backends: "
+                f"{', '.join(list_backends())}. Pass a function, or register one"
+            )
+        return _backends[backend]
+    if not callable(backend):
+        raise TypeError(f"compile(): argument 'backend' must be a name or a function, not {type(backend).__name__}")
+    return backend
 
 
 class _Whole(Runner):
     """The graphs of a program that do all that it does."""
 
     def written_down(self, args, keywords, check=True):
-        captured = super().written_down(args, keywords, check)
+        with writing("compile"):
+            captured = super().written_down(args, keywords, check)
         if captured.left_out:
             raise CaptureError(
                 f"{self.name}: it sets {', '.join(captured.left_out)} to a tensor, which no call of a graph would do. "
@@ -55,15 +109,18 @@ class Attempt(FirstCall):
     Attributes: left: what a call was looked up by -> why it runs as it was written.
     """
 
-    def __init__(self, function, fullgraph):
+    def __init__(self, function, fullgraph, backend=None):
         name = getattr(function, "__name__", type(function).__name__)
         super().__init__(_Whole(function, name, Surroundings(function)))
         self.function, self.fullgraph, self.left = function, fullgraph, {}
+        self.backend, self.made = backend, {}
 
     def otherwise(self, args, kwargs):
         """A call for which no graph is ready."""
         if levels_on() and is_seen_op_by_op():
             return self.function(*args, **kwargs)
+        if self.backend is not None:
+            return self.by_backend(args, kwargs)
         if self.left and self.key(args, kwargs) in self.left:
             return self.function(*args, **kwargs)
         try:
@@ -78,6 +135,52 @@ class Attempt(FirstCall):
             result = self.function(*args, **kwargs)
             self.leave([(key, str(error))])
             return result
+
+    def by_backend(self, args, kwargs):
+        """A call by what a backend made of the program."""
+        key = self.key(args, kwargs)
+        if key is None or key in self.left:
+            return self.function(*args, **kwargs)
+        given, names = (*args, *kwargs.values()), tuple(kwargs)
+        try:
+            made = self.handed(key, given, names)
+        except BackendCompilerFailed:
+            raise
+        except Exception as error:
+            if self.fullgraph:
+                raise
+            result = self.function(*args, **kwargs)
+            self.left[key] = str(error)
+            return result
+        return made(given)
+
+    def handed(self, key, given, names):
+        """The fx.compiled.Handed for a call, made now where there is none."""
+        runner = self.runner
+        rows = self.made.setdefault((key, _geometry(given)), [])
+        for made in rows:
+            if made.captured.bound(given, names, runner.surroundings) is not None:
+                return made
+        captured = runner.written_down(given, names)
+        captured.forget_examples()
+        runner.surroundings.leave_out_changed()
+        if captured.bound(given, names, runner.surroundings) is None:
+            raise CaptureError(f"{runner.name}: what it writes to lies in memory that an argument lies in too")
+        made = later("compiled by a function").Handed(captured, given)
+        name = getattr(self.backend.func, "__name__", type(self.backend.func).__name__)
+        try:
+            made.function = self.backend(made.module, list(made.inputs))
+        except Exception as error:
+            failed = BackendCompilerFailed(f"backend={name!r} raised:\n{type(error).__name__}: {error}")
+            failed.inner_exception = error
+            raise failed from error
+        if not callable(made.function):
+            raise BackendCompilerFailed(
+                f"backend={name!r} gave {type(made.function).__name__}; it must return a function of the tensors that "
+                "it was given, such as gm.forward"
+            )
+        rows.insert(0, made)
+        return made
 
     def leave(self, found):
         """Note what runs as it was written from now on."""
@@ -98,7 +201,7 @@ class Attempt(FirstCall):
     def explain(self):
         """How many graphs there are, and why the rest runs as it was written: text."""
         runner = self.runner
-        count = sum(map(len, runner.graphs.values()))
+        count = sum(map(len, runner.graphs.values())) + sum(map(len, self.made.values()))
         lines = [f"{runner.name}: {count} graph{'s' * (count != 1)}"]
         lines += [f"  again because {reason}" for reason in runner.reasons]
         return "\n".join([*lines, *(f"  as it was written because {reason}" for reason in self.left.values())])
@@ -108,8 +211,8 @@ class Attempt(FirstCall):
 class CompiledFunction(Attempt):
     """What `compile` gives for a function."""
 
-    def __init__(self, function, fullgraph):
-        super().__init__(function, fullgraph)
+    def __init__(self, function, fullgraph, backend=None):
+        super().__init__(function, fullgraph, backend)
         self.__wrapped__, self.__name__ = function, self.runner.name
         self.__doc__ = getattr(function, "__doc__", None)
 
@@ -120,13 +223,32 @@ class CompiledFunction(Attempt):
         return f"<compiled {self.__name__}>"
 
 
+@called_in_c
+class CompiledForward(CompiledFunction):
+    """The `forward` of a module that was compiled in place; in copies and pickles it is that of the class."""
+
+    def __reduce__(self):
+        return getattr, (self.__wrapped__.__self__, "forward")
+
+
+def compile_in_place(module, *args, **kwargs):
+    """Let calls of a module run as `compile` makes them."""
+    forward = vars(module).get("forward", module.forward)
+    made = compile(forward.__wrapped__ if isinstance(forward, CompiledForward) else forward, *args, **kwargs)
+    if type(made) is CompiledFunction:
+        made = CompiledForward(made.function, made.fullgraph, made.backend)
+        object.__setattr__(module, "forward", made)
+    elif isinstance(forward, CompiledForward):  # disable=True
+        del module.__dict__["forward"]
+
+
 class CompiledModule(Module):
     """What `compile` gives for a module, which stands in it as `_orig_mod`."""
 
-    def __init__(self, module, fullgraph):
+    def __init__(self, module, fullgraph, backend=None):
         super().__init__()
         self._orig_mod = module
-        object.__setattr__(self, "_attempt", Attempt(module, fullgraph))
+        object.__setattr__(self, "_attempt", Attempt(module, fullgraph, backend))
         object.__setattr__(self, "forward", self._attempt)
 
     def explain(self):
@@ -142,3 +264,14 @@ class CompiledModule(Module):
             return super().__getattr__(name)
         except AttributeError:
             return getattr(super().__getattr__("_orig_mod"), name)
+
+
+def _geometry(tree):
+    """What a graph of fixed sizes holds for: sizes and strides of tensors, numbers with their types."""
+    if isinstance(tree, Tensor):
+        return tuple(map(int, tree.shape)), tuple(tree.stride()) if tree.layout == tg.strided else None
+    if isinstance(tree, (tuple, list)):
+        return tuple(map(_geometry, tree))
+    if isinstance(tree, dict):
+        return tuple([(key, _geometry(part)) for key, part in tree.items()])
+    return type(tree), tree

@@ -8,6 +8,7 @@ Every part is also an entry of the instance ``__dict__`` (see `registry`), so re
 """
 
 from tinygrad_ext.core.call.boundary import boundary
+from tinygrad_ext.core.call.later import later
 
 from ..core.data.tensor import Carried, Tensor
 from .convert import Converting
@@ -128,6 +129,19 @@ class Module(Walking, Converting, Saving, Hooking):
         if self._live_hooks or _global_live:
             return self._call_with_hooks(args, kwargs)
         return self.forward(*args, **kwargs)
+
+    def compile(self, *args, **kwargs):
+        """Let calls of this module run as `compile(self, ...)` makes them, which takes the arguments; hooks run around.
+
+        Copies, and what is pickled, run as they were written.
+
+        >>> import tinygrad_ext as tg
+        >>> layer = tg.nn.Linear(2, 2)
+        >>> layer.compile(fullgraph=True)
+        >>> layer(tg.ones(3, 2)).shape
+        torch.Size([3, 2])
+        """
+        later("compile").compile_in_place(self, *args, **kwargs)
 
     def forward(self, *input):
         """Compute the output; every subclass defines its own."""

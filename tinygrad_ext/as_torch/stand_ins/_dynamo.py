@@ -1,10 +1,13 @@
-"""torch._dynamo: nothing is compiled from bytecode here, so marks for it do nothing."""
+"""torch._dynamo: no bytecode is compiled here, so marks for that do nothing; backends are those of `compile`."""
 
 import importlib
 
 from tinygrad_ext import compile as _compile
+from tinygrad_ext.jit._state import written_for as _written_for
+from tinygrad_ext.jit.compiling import list_backends, lookup_backend, register_backend  # noqa: F401 - names there
 
 from . import _dynamo_config as config  # noqa: F401 - an attribute there
+from . import _dynamo_exc as exc  # noqa: F401
 from . import absent
 
 globals().update(absent.functions("_dynamo", "optimize_assert", "there is no compiler of bytecode; use jit.trace"))
@@ -22,12 +25,17 @@ def _marked(function=None, *args, **kwargs):
 
 
 disable = allow_in_graph = disallow_in_graph = forbid_in_graph = run = assume_constant_result = _marked
-optimize = nonstrict_trace = skip_frame = _marked
+nonstrict_trace = skip_frame = _marked
+
+
+def optimize(backend="inductor", *, nopython=False, disable=False, **kwargs):
+    """A decorator that compiles for a backend."""
+    return lambda function: _compile(function, backend=backend, fullgraph=nopython, disable=disable)
 
 
 def is_compiling():
-    """False."""
-    return False
+    """Whether `compile` or `export` writes a program down now."""
+    return bool(_written_for())
 
 
 def graph_break(msg=""):
@@ -38,7 +46,8 @@ class ExplainOutput:
     """What `explain` finds. graphs; their number; breaks: calls that run as they were written; ops of each graph."""
 
     def __init__(self, attempt):
-        self.graphs = [found.graph for rows in attempt.runner.graphs.values() for found in rows]
+        found = [*attempt.runner.graphs.values(), *([m.captured for m in rows] for rows in attempt.made.values())]
+        self.graphs = [captured.graph for rows in found for captured in rows]
         self.graph_count = len(self.graphs)
         self.break_reasons = list(attempt.left.values())
         self.graph_break_count = len(self.break_reasons)
@@ -77,8 +86,3 @@ maybe_mark_dynamic = mark_static = mark_dynamic
 
 def mark_static_address(tensor, guard=True):
     """Do nothing."""
-
-
-def list_backends(exclude_tags=()):
-    """None."""
-    return []

@@ -1,5 +1,6 @@
 """torch.compiler: marks for a compiler of bytecode, which do nothing here, and `compile` of `tinygrad_ext`."""
 
+from tinygrad_ext.jit._state import written_for as _written_for
 from tinygrad_ext.jit.compiling import compile
 
 from ._dynamo import (
@@ -29,8 +30,13 @@ __all__ = [
     "substitute_in_graph",
     "wrap_numpy",
 ]
-is_dynamo_compiling = is_exporting = is_compiling
+is_dynamo_compiling = is_compiling
 wrap_numpy = _marked
+
+
+def is_exporting():
+    """Whether `export` writes a program down now."""
+    return _written_for() == "export"
 
 
 def substitute_in_graph(original, **kwargs):

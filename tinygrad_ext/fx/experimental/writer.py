@@ -206,6 +206,23 @@ def described(value):
     return [described(a) for a in value] if isinstance(value, (tuple, list)) else value
 
 
+def leaves_of(tree):
+    """The leaves of nested tuples, lists and dicts."""
+    if isinstance(tree, dict):
+        return leaves_of(list(tree.values()))
+    return [leaf for part in tree for leaf in leaves_of(part)] if isinstance(tree, (tuple, list)) else [tree]
+
+
+def rebuilt(tree, leaves):
+    """A tree with other leaves, in order."""
+    if isinstance(tree, dict):
+        return {key: rebuilt(part, leaves) for key, part in tree.items()}
+    if isinstance(tree, (tuple, list)):
+        parts = [rebuilt(part, leaves) for part in tree]
+        return type(tree)._make(parts) if hasattr(tree, "_make") else type(tree)(parts)
+    return next(leaves)
+
+
 def _is_node(a):
     return type(a).__name__ == "Node"
 
