@@ -90,11 +90,11 @@ class Operands:
         return self.graph.make(self.block, op, lifted, (TYPES[type(hint)],), (hint,), line=calling_line()).output
 
     def decide(self, op, function, *operands):
-        """A comparison: its answer now, which the graph then holds for."""
+        """A comparison: its answer now, which the graph then holds for. That of elements is a number itself, which
+        refuses to be asked but may be checked."""
         answer = function(*map(hint_of, operands))
-        for o in operands:
-            if type(o) is Symbol and o.of_data:
-                self.reader.refuse("item")
+        if any(type(o) is Symbol and o.of_data for o in operands):
+            return self.compute(op, function, *operands)
         symbol = Symbol(self, self.number_node(op, operands, answer), answer)
         self.guard(symbol, f" {_SIGNS[op]} ".join(map(named, operands)))
         return answer
@@ -107,6 +107,14 @@ class Operands:
             self.guarded.add(id(symbol.value))
             place = f"{calling_line()} ({what or named(symbol)})"
             self.graph.make(self.block, "prim::guard", (symbol.value, symbol.hint, place), ())
+
+    def guard_checked(self, symbol, text):
+        """Let the graph refuse to run where a condition on elements, which holds now, does not."""
+        node = symbol.value.node
+        row = [named(Symbol(self, a, None)) if isinstance(a, Value) else repr(a) for a in node.args]
+        told = text or f" {_SIGNS.get(node.op, node.op)} ".join(row)
+        place = f"{calling_line()} (_check: {told})"
+        self.graph.make(self.block, "prim::guard", (symbol.value, True, place), ())
 
     def guard_length(self, value, length, line):
         """Let the graph hold for lists of this length alone: what comes of a list is told apart from here on."""

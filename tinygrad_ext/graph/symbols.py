@@ -50,7 +50,15 @@ class Symbol:
         return float(self.known())
 
     def __bool__(self):
-        return self != 0
+        return bool(self.known()) if self.of_data else self != 0
+
+    def checked(self, text):
+        """Whether it holds now; a condition on elements is one that the graph asks again each time. text: in words."""
+        if not self.of_data:
+            return bool(self)
+        if self.hint:
+            self.capture.guard_checked(self, text)
+        return bool(self.hint)
 
     def __hash__(self):
         return hash(self.known())

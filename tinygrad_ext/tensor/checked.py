@@ -8,13 +8,24 @@ def _check_with(error_type, cond, message=None):
     """Raise an exception of a type unless a condition holds; message: a text, or what gives one when it is called."""
     if not isinstance(cond, bool) and not (hasattr(cond, "__bool__") and not hasattr(cond, "shape")):
         raise TypeError(f"cond must be a bool, but got {type(cond)}")
-    if not cond:
-        text = message() if callable(message) else message
+    ask = getattr(cond, "checked", None)  # a condition in a program that is being captured
+    told = "" if ask is None else _told(message)
+    if not (cond if ask is None else ask(told)):
+        text = (message() if callable(message) else message) if ask is None else told or None
         raise error_type(
             str(text)
             if text is not None
             else "Expected cond to be True, but got False. (Could this error message be improved?)"
         )
+
+
+def _told(message):
+    """A message in words, if it can be told of numbers that nobody knows yet."""
+    try:
+        text = message() if callable(message) else message
+        return "" if text is None else str(text)
+    except RuntimeError:
+        return ""
 
 
 def _check(cond, message=None):
@@ -44,7 +55,9 @@ def _check_not_implemented(cond, message=None):
 
 def _check_is_size(i, message=None, *, max=None):
     """RuntimeError unless a number is a size."""
-    _check(i >= 0 and (max is None or i <= max), message)
+    _check(i >= 0, message)
+    if max is not None:
+        _check(i <= max, message)
 
 
 @boundary
