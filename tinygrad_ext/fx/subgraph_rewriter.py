@@ -28,7 +28,7 @@ def replace_pattern_with_filters(gm, pattern, replacement=None, match_filters=No
     """`replace_pattern` where all match_filters(match, gm.graph, pattern graph) are true, and for any literals if told;
     returns a list of ReplacedPatterns."""
     pattern, replacement = _graph(pattern), _graph(replacement)
-    given, wanted = _placeholders(pattern), _placeholders(replacement)
+    given, wanted = placeholders(pattern), placeholders(replacement)
     if len(given) != len(wanted):
         raise AssertionError(f"the pattern has {len(given)} arguments, and the replacement {len(wanted)}")
     matches = [
@@ -50,11 +50,11 @@ def _graph(of):
     return of.graph if isinstance(of, GraphModule) else symbolic_trace(of).graph
 
 
-def _placeholders(graph):
+def placeholders(graph):
     return [n for n in graph.nodes if n.op == "placeholder"]
 
 
-def _returned(graph):
+def returned(graph):
     """The nodes that a graph returns, in order."""
     found = []
     map_arg(graph.output_node().args, found.append)
@@ -65,10 +65,10 @@ def _returned(graph):
 
 
 def _matches(graph, pattern, ignore_literals):
-    ends, found, taken = _returned(pattern), [], set()
+    ends, found, taken = returned(pattern), [], set()
     anchor = ends[0]
     for node in graph.nodes:
-        match = _Matcher(graph, pattern, ignore_literals)
+        match = Matcher(graph, pattern, ignore_literals)
         if not match.fits(anchor, node) or not all(match.fits_anywhere(end) for end in ends[1:]):
             continue
         inside = {n for p, n in match.map.items() if p.op != "placeholder"}
@@ -79,7 +79,7 @@ def _matches(graph, pattern, ignore_literals):
     return found
 
 
-class _Matcher:
+class Matcher:
     """Tries to lay a pattern over a graph; `map` says which node stands for which of the pattern."""
 
     def __init__(self, graph, pattern, ignore_literals):
@@ -122,9 +122,9 @@ class _Matcher:
             return p.keys() == n.keys() and all(self._same(p[k], n[k]) for k in p)
         if isinstance(p, slice) and isinstance(n, slice):
             return all(map(self._same, (p.start, p.stop, p.step), (n.start, n.stop, n.step)))
-        if isinstance(n, Node):
-            return False
-        return self.ignore_literals or (type(p) is type(n) and p == n)
+        if self.ignore_literals:  # as PyTorch does, a node may stand there too
+            return True
+        return not isinstance(n, Node) and type(p) is type(n) and p == n
 
     def is_closed(self, ends):
         """Whether nobody outside uses what is computed inside and not returned."""
@@ -140,9 +140,9 @@ class _Matcher:
 def _replace(graph, pattern, replacement, match, new_of):
     """Put the replacement in the place of a match; returns its nodes. new_of: node replaced -> what stands for it."""
     latest = lambda n: new_of.get(n, n) if isinstance(n, Node) else n
-    values = {r: latest(match.nodes_map.get(p)) for p, r in zip(_placeholders(pattern), _placeholders(replacement))}
+    values = {r: latest(match.nodes_map.get(p)) for p, r in zip(placeholders(pattern), placeholders(replacement))}
     inside = [n for p, n in match.nodes_map.items() if p.op != "placeholder"]
-    ends = [match.nodes_map[end] for end in _returned(pattern)]
+    ends = [match.nodes_map[end] for end in returned(pattern)]
     order = {n: i for i, n in enumerate(graph.nodes)}
     users = [user for end in ends for user in end.users]
     point = min(users, key=order.__getitem__) if users else max(ends, key=order.__getitem__).next
@@ -152,7 +152,7 @@ def _replace(graph, pattern, replacement, match, new_of):
             if node.op not in ("placeholder", "output"):
                 values[node] = graph.node_copy(node, values.__getitem__)
                 made.append(values[node])
-    for old, new in zip(_returned(pattern), _returned(replacement)):
+    for old, new in zip(returned(pattern), returned(replacement)):
         if old.op != "placeholder":
             match.nodes_map[old].replace_all_uses_with(values[new])
             new_of[match.nodes_map[old]] = values[new]
