@@ -71,3 +71,16 @@ def test_a_fill_reaches_every_element(dtype):
     assert t.to(tg.float64 if dtype != "complex128" else tg.complex128).sum().item() == 100_001
     t.view(-1)[::2].fill_(0)
     assert t.to(tg.float64 if dtype != "complex128" else tg.complex128).sum().item() == 50_001
+
+
+@pytest.mark.parametrize("count", [1000, 1 << 17, (1 << 20) + 7])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8"])
+def test_every_second_element_has_the_bits_of_a_dense_operand(dtype, count):
+    x, y = (tg.arange(2 * count).remainder(k).add(1).to(getattr(tg, dtype)) for k in (97, 89))
+    for op in (tg.neg, tg.square, tg.add, tg.maximum, lambda a, b: tg.addcmul(a, b, a), lambda a, b: a.where(a < b, b)):
+        given = (x, y) if op not in (tg.neg, tg.square) else (x,)
+        dense, apart = op(*(t[::2].contiguous() for t in given)), op(*(t[::2] for t in given))
+        assert apart.is_contiguous() and apart.equal(dense)
+        out = tg.zeros(2 * count, dtype=dense.dtype)
+        out[::2] = apart
+        assert out[::2].equal(dense) and not out[1::2].any()
