@@ -99,3 +99,31 @@ def test_a_window_of_padding_alone_gives_the_least_number(dtype, options):
     want = tg.nn.functional.max_pool1d_with_indices(x, *options)[0]
     least = -float("inf") if x.is_floating_point() else tg.iinfo(x.dtype).min
     assert got.tolist() == want.tolist() and least in got.flatten().tolist()
+
+
+@pytest.mark.parametrize("dtype", [tg.float32, tg.float64], ids=str)
+@pytest.mark.parametrize("values", ["numbers", "nan", "least", "zeros"])
+@pytest.mark.parametrize("shape, size", [((3, 500), 1), ((2, 300), 7), ((2, 40, 70), 2), ((1, 33, 200), (3, 1))])
+def test_long_rows_of_a_window_give_the_first_of_the_largest_and_the_last_nan(shape, size, values, dtype):
+    random = np.random.default_rng(0)
+    x = random.integers(-5, 5, shape).astype("float64")
+    if values == "nan":
+        x[random.random(shape) < 0.02] = np.nan
+    elif values == "least":
+        x[:] = -np.inf
+    elif values == "zeros":
+        x = np.where(x > 0, 0.0, -0.0)
+    pool = tg.nn.functional.adaptive_max_pool1d if len(shape) == 2 else tg.nn.functional.adaptive_max_pool2d
+    best, places = pool(tg.tensor(x, dtype=dtype), size, return_indices=True)
+    sizes = best.shape[1:]
+    for index in np.ndindex(*best.shape):
+        lo = [i * n // m for i, n, m in zip(index[1:], shape[1:], sizes)]
+        hi = [-(-(i + 1) * n // m) for i, n, m in zip(index[1:], shape[1:], sizes)]
+        found = None
+        for at in np.ndindex(*[b - a for a, b in zip(lo, hi)]):
+            place = tuple(a + k for a, k in zip(lo, at))
+            value = x[(index[0], *place)]
+            if found is None or value > found[0] or value != value:
+                found = value, int(np.ravel_multi_index(place, shape[1:]))
+        got = best[index].item()
+        assert repr(got) == repr(float(found[0])) and places[index].item() == found[1]

@@ -37,7 +37,37 @@ static ptrdiff_t stretch(const tgx_pool *p, ptrdiff_t first, ptrdiff_t wide, ptr
     return far;
 }
 
-#define POOL_MAX(T, P, name, LOWEST)                                                                                    \
+/* One window whose rows are long, where few stand side by side: a row's largest first, and its place only where it is larger than
+ * what was found above. The first of equal ones is taken, and the last that is NaN, as by windows side by side. */
+#define LONG_ROWS(T, name) \
+    static __attribute__((noinline)) void long_##name(const T *from, ptrdiff_t where, ptrdiff_t nz, ptrdiff_t dz, ptrdiff_t ny, \
+                                                      ptrdiff_t dy, ptrdiff_t nx, T *out, int64_t *at) { \
+        T best = -(T)__builtin_inf(); \
+        ptrdiff_t pick = 0; \
+        for (ptrdiff_t z = 0; z < nz; z++) \
+            for (ptrdiff_t y = 0; y < ny; y++) { \
+                const T *row = from + z * dz + y * dy; \
+                T top = -(T)__builtin_inf(); \
+                int none = 0; \
+                _Pragma("omp simd reduction(max: top) reduction(|: none)") for (ptrdiff_t x = 0; x < nx; x++) { \
+                    top = row[x] > top ? row[x] : top; \
+                    none |= row[x] != row[x]; \
+                } \
+                ptrdiff_t x = none ? nx - 1 : 0; \
+                if (none) while (row[x] == row[x]) x--; \
+                else if (top > best) while (row[x] != top) x++; \
+                else continue; \
+                best = row[x], pick = z * dz + y * dy + x; \
+            } \
+        *out = best; \
+        if (at) *at = where + pick; \
+    }
+LONG_ROWS(float, f32)
+LONG_ROWS(double, f64)
+enum { LONG = 32 };
+#define NO_LONG_ROWS(...) (void)0
+
+#define POOL_MAX(T, P, name, LOWEST, HAS_LONG, LONG_ROW)                                                          \
     static void windows_##name(const T *from, ptrdiff_t where, ptrdiff_t stride, const ptrdiff_t *lo, ptrdiff_t n,       \
                                ptrdiff_t nz, ptrdiff_t dz, ptrdiff_t ny, ptrdiff_t dy, ptrdiff_t nx, ptrdiff_t dx, T *out, \
                                int64_t *at) {                                                                            \
@@ -86,20 +116,27 @@ static ptrdiff_t stretch(const tgx_pool *p, ptrdiff_t first, ptrdiff_t wide, ptr
                         const ptrdiff_t ny = (p->y_hi[i] - p->y_lo[i] + p->step_y - 1) / p->step_y;                      \
                         const ptrdiff_t where = (p->z_lo[h] * p->height + p->y_lo[i]) * p->width + (stride ? p->x_lo[first] : 0); \
                         const ptrdiff_t to = k * count + (h * p->rows + i) * p->cols + first;                            \
-                        windows_##name((const T *)src + k * size + where, where, stride, p->x_lo + first, end - first, nz, dz, ny, \
-                                       dy, nx, p->step_x, (T *)dst + to, at ? at + to : NULL);                                       \
+                        const T *from = (const T *)src + k * size + where;                                               \
+                        if (HAS_LONG && nx >= LONG && p->step_x == 1 && end - first < FEW)                               \
+                            for (ptrdiff_t j = 0; j < end - first; j++) {                                                \
+                                const ptrdiff_t off = stride ? stride * j : p->x_lo[first + j];                          \
+                                LONG_ROW(from + off, where + off, nz, dz, ny, dy, nx, (T *)dst + to + j,  \
+                                                        at ? at + to + j : NULL);                                        \
+                            }                                                                                            \
+                        else windows_##name(from, where, stride, p->x_lo + first, end - first, nz, dz, ny, dy, nx,       \
+                                            p->step_x, (T *)dst + to, at ? at + to : NULL);                              \
                     }                                                                                                    \
         }                                                                                                                \
     }
 
-POOL_MAX(uint8_t, int64_t, u8, 0)
-POOL_MAX(int8_t, int64_t, i8, INT8_MIN)
-POOL_MAX(int16_t, int64_t, i16, INT16_MIN)
-POOL_MAX(int32_t, int64_t, i32, INT32_MIN)
-POOL_MAX(int64_t, int64_t, i64, INT64_MIN)
-POOL_MAX(float, int32_t, f32, -__builtin_inff())
-POOL_MAX(float, int64_t, f32_huge, -__builtin_inff()) /* planes whose places do not fit 32 bits */
-POOL_MAX(double, int64_t, f64, -__builtin_inf())
+POOL_MAX(uint8_t, int64_t, u8, 0, 0, NO_LONG_ROWS)
+POOL_MAX(int8_t, int64_t, i8, INT8_MIN, 0, NO_LONG_ROWS)
+POOL_MAX(int16_t, int64_t, i16, INT16_MIN, 0, NO_LONG_ROWS)
+POOL_MAX(int32_t, int64_t, i32, INT32_MIN, 0, NO_LONG_ROWS)
+POOL_MAX(int64_t, int64_t, i64, INT64_MIN, 0, NO_LONG_ROWS)
+POOL_MAX(float, int32_t, f32, -__builtin_inff(), 1, long_f32)
+POOL_MAX(float, int64_t, f32_huge, -__builtin_inff(), 1, long_f32) /* planes whose places do not fit 32 bits */
+POOL_MAX(double, int64_t, f64, -__builtin_inf(), 1, long_f64)
 
 static void ISA(max_f32)(const tgx_pool *p, ptrdiff_t planes, const void *src, void *out, int64_t *at) {
     if (tgx_pool_volume(p) > INT32_MAX) max_f32_huge(p, planes, src, out, at);

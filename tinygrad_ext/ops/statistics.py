@@ -302,7 +302,11 @@ def _trapezoid_x(y, x, dim):
 
 def _trapezoid_dx(y, dx, dim):
     dim = _wrapped(y, dim)
-    return _areas(y, dx, dim).sum(dim)
+    n = y.shape[dim]
+    if n < 2 or not (y.dtype.is_floating_point or y.dtype.is_complex):
+        return _areas(y, dx, dim).sum(dim)
+    ends = (y.select(dim, 0) + y.select(dim, -1)) / 2
+    return (y.narrow(dim, 1, n - 2).sum(dim) + ends) * dx  # one pass, where the areas take four
 
 
 def _cumulative_x(y, x, dim):
