@@ -1279,10 +1279,10 @@ class Tensor:
         """Logarithm of the multivariate gamma function of dimension p, for elements above (p - 1) / 2."""
         ...
     def nan_to_num(self, nan: _float | None = None, posinf: _float | None = None, neginf: _float | None = None) -> Tensor:
-        """Elements with NaN replaced by `nan` (0), infinities by `posinf` and `neginf` (the dtype's largest finite numbers)."""
+        """Elements with NaN replaced by `nan` (0), infinities by `posinf` and `neginf` (the dtype's largest finite numbers); of complex elements in each part by itself."""
         ...
     def nan_to_num_(self, nan: _float | None = None, posinf: _float | None = None, neginf: _float | None = None) -> Tensor:
-        """Elements with NaN replaced by `nan` (0), infinities by `posinf` and `neginf` (the dtype's largest finite numbers)."""
+        """Elements with NaN replaced by `nan` (0), infinities by `posinf` and `neginf` (the dtype's largest finite numbers); of complex elements in each part by itself."""
         ...
     def nanmean(self, dim: _int | _Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _dtype | _b.type | None = None) -> Tensor:
         """Mean of the elements that are not NaN; NaN where there are none."""
