@@ -236,6 +236,35 @@ static int diagonal_scatter_shape(tgx_call *c) { return scatter_shape(c, cut_dia
 static int diagonal_scatter_run(tgx_call *c) { return scatter_run(c, cut_diagonal); }
 TGX_KERNEL(diagonal_scatter, diagonal_scatter_shape, diagonal_scatter_run, TGX_NATURAL)
 
+/* (self, value, wrap): one value where all indices are alike. */
+static int fill_diagonal_shape(tgx_call *c) {
+    const tgx_tensor *x = tgx_in(c, 0);
+    if (x->rank < 2)
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "dimensions must larger than 1: fill_diagonal_ got %s", tgx_shape_text(x));
+    for (int i = 1; i < x->rank && x->rank > 2; i++)
+        if (x->sizes[i] != x->sizes[0])
+            return tgx_fail(c, TGX_RUNTIME_ERROR, "all dimensions of input must be of equal length: fill_diagonal_ got %s",
+                            tgx_shape_text(x));
+    if (tgx_refuse_complex(c, c->args[1].number, x->dtype) || tgx_check_number(c, &c->args[1], x->dtype)) return TGX_FAILED;
+    tgx_writes(c, 0, 0);
+    return 0;
+}
+
+static int fill_diagonal_run(tgx_call *c) {
+    const tgx_tensor *o = tgx_out(c, 0);
+    const int64_t m = o->sizes[0], n = o->sizes[1], size = tgx_itemsize[o->dtype];
+    int64_t one[2], step = 0;
+    if (!o->count) return 0;
+    tgx_put_number(one, o->dtype, c->args[1].number);
+    for (int i = 0; i < o->rank; i++) step += o->strides[i];
+    for (int64_t k = 0; k < (m < n ? m : n); k++) memcpy(o->data + k * step * size, one, (size_t)size);
+    if (o->rank == 2 && tgx_int(c, 2)) /* again, each time below a row that is left out */
+        for (int64_t at = n * (n + 1); at < m * n; at += n + 1)
+            memcpy(o->data + (at / n * o->strides[0] + at % n * o->strides[1]) * size, one, (size_t)size);
+    return 0;
+}
+TGX_KERNEL(fill_diagonal, fill_diagonal_shape, fill_diagonal_run, 0)
+
 /* ---- windows that may overlap ------------------------------------------------------------------------------------ */
 
 /* (grad_in, input_sizes, dim, size, step) */

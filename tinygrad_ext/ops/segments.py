@@ -1,7 +1,9 @@
 """Reductions of segments, which follow one another along a dimension, and a diagonal that is filled."""
 
 import tinygrad_ext as tg
-from tinygrad_ext.core.call.op_tables import functions
+from tinygrad_ext.core.call.levels import operation
+from tinygrad_ext.core.call.op_tables import functions, ops
+from tinygrad_ext.ops.batching import told
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
 
@@ -134,19 +136,14 @@ op(
 )
 
 
-def _fill_diagonal(self, fill_value, wrap):
-    sizes = list(self.shape)
-    if len(sizes) < 2:
-        raise RuntimeError(f"dimensions must larger than 1: fill_diagonal_ got {sizes}")
-    if len(sizes) > 2 and len(set(sizes)) > 1:
-        raise RuntimeError(f"all dimensions of input must be of equal length: fill_diagonal_ got {sizes}")
-    step = 0
-    for size in sizes:
-        step = step * size + 1
-    places = tg.arange(0, self.numel(), step, device=self.device)
-    if not wrap and len(sizes) == 2:
-        places = places[: sizes[1]]
-    return self.reshape(-1).index_fill(0, places, fill_value).reshape(sizes)
+def _with_diagonal(tensor, value, wrap):
+    return operation(ops["aten::fill_diagonal"])(tensor, value, wrap)
+
+
+@told("fill_diagonal")
+def _batched_diagonal(b, self, fill_value, wrap=False):
+    places = _with_diagonal(tg.zeros(self.shape, dtype=tg.bool, device=self.device), True, wrap)
+    return b.whole(self).masked_fill(places, fill_value)
 
 
 def _np_diagonal(x, fill_value, wrap=False):
@@ -160,9 +157,12 @@ def _np_diagonal(x, fill_value, wrap=False):
 
 op(
     "aten::fill_diagonal(Tensor self, Scalar fill_value, bool wrap=False) -> Tensor",
-    compose=_fill_diagonal,
+    batch=_batched_diagonal,
+    kernel="fill_diagonal",
     types="bool int float half complex",
     variants="inplace",
+    grad={"self": lambda grad, wrap: _with_diagonal(grad, 0, wrap)},
+    jvp=lambda self_tangent, wrap: _with_diagonal(self_tangent, 0, wrap),
     samples=lambda make: [
         Sample(make(3, 3), 2),
         Sample(make(2, 4), 0),
