@@ -175,7 +175,8 @@ BY_SIZE = {
     ),
     "solve": "whether B is a vector, or a row of them, follows from sizes",
     **dict.fromkeys(
-        ("svd", "svd.linalg"), "whether one side is longer, whose vectors then have a gradient outside of their space"
+        ("svd", "svd.linalg", "_svd"),
+        "whether one side is longer, whose vectors then have a gradient outside of their space",
     ),
 }
 

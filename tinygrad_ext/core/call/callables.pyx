@@ -26,7 +26,7 @@ from tinygrad_ext.core.call.elsewhere import own_types
 from tinygrad_ext.core.call.levels cimport check_carried, holds_carried
 from tinygrad_ext.core.call.mode_stack cimport modes_on
 from tinygrad_ext.core.call.overloaded cimport (
-    INDEX_DEPTH, NO_FOREIGN, brings_function, holds_overloaded, overloaded,
+    INDEX_DEPTH, NO_FOREIGN, brings_function, holds_overloaded, is_registered, overloaded,
 )
 from tinygrad_ext.core.call.overrides cimport all_declined, ask
 from tinygrad_ext.core.data.tensor cimport Parameter, Tensor, exact, needs_grad
@@ -271,7 +271,7 @@ cdef object _with_others(PyObject *method, PyObject **args, bint on_left):
         if isinstance(other, (Tensor, int, float, complex)) or must_convert(other):
             raise
         if brings_function(other) and getattr(error, "taken_as_is", None) is not <object>method:
-            name = _turned_to.get(<object>method) if on_left else None
+            name = _turned_to.get(<object>method) if on_left and not is_registered(other) else None
             if name is None or getattr(type(other), name, None) in (None, getattr(object, name, None)):
                 raise                   # nobody is left, and the handler's own words say more than Python's
         return NotImplemented
