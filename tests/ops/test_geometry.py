@@ -295,3 +295,14 @@ def test_nearest_elements_are_those_of_both_dimensions_in_any_order(out):
     assert got.equal(image[:, :, rows][:, :, :, columns])
     (slope,) = tg.autograd.grad(got.sum(), image)
     assert slope.equal(tg.bincount(rows, minlength=8)[:, None] * tg.bincount(columns, minlength=10).float() + 0 * image)
+
+
+@pytest.mark.parametrize("mode", ["nearest", "nearest-exact", "bilinear", "bicubic"])
+@pytest.mark.parametrize("size", [(2, 2), (5, 33), (33, 1), (40, 40)])
+def test_few_points_of_any_layout_have_the_bits_of_a_dense_image(mode, size):
+    x = tg.randn(2, 3, 33, 40, dtype=tg.float64)
+    layouts = [x.transpose(2, 3).contiguous().transpose(2, 3), x.contiguous(memory_format=tg.channels_last)]
+    layouts += [x[:, ::2, :, 1::2], x[:1].expand(4, 3, 33, 40), x.flip(3)[:, :, 1:]]
+    for image in layouts:
+        found = tg.nn.functional.interpolate(image, size, mode=mode)
+        assert found.equal(tg.nn.functional.interpolate(image.contiguous(), size, mode=mode))

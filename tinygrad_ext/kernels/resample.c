@@ -109,6 +109,31 @@ static void turned_##T(int64_t size, int64_t n, const int64_t *at, const T *weig
 WINDOWS(float)
 WINDOWS(double)
 
+/* Whether the slices that are read are brought together, where x lies otherwise than in order: few of many, so that the others are
+ * not copied. */
+static int brings_slices(const tgx_tensor *x, int64_t size, int64_t places, int mode) {
+    return !(x->flags & TGX_CONTIGUOUS) && mode < TRIANGLE && places <= size / (4 * taps_of(mode));
+}
+
+/* Those slices, a tap's after another's, in dense memory, where the job reads from then on. */
+static int bring_slices(tgx_call *c, const tgx_tensor *x, int dim, tgx_resample_job *job, int64_t *at, char *room) {
+    const int64_t n = job->places * job->taps, item = tgx_itemsize[x->dtype];
+    int64_t sizes[TGX_MAX_DIMS], strides[TGX_MAX_DIMS], step = 1;
+    tgx_tensor from = *x, to = {.sizes = sizes, .strides = strides, .rank = x->rank, .dtype = x->dtype};
+    for (int i = x->rank - 1; i >= 0; i--) {
+        sizes[i] = i == dim ? 1 : x->sizes[i];
+        strides[i] = step, step *= i == dim ? n : sizes[i];
+    }
+    from.sizes = sizes, from.count = to.count = x->count / x->sizes[dim];
+    for (int64_t i = 0; i < n; i++) {
+        from.data = x->data + at[i] * x->strides[dim] * item, to.data = room + i * job->inner * item;
+        if (c->services->copy(&to, &from)) return TGX_FAILED;
+        at[i] = i;
+    }
+    job->from = room, job->size = n;
+    return 0;
+}
+
 /* (self, dim, size, factor, mode, align): the places read, or with `back` what they were read from. */
 static int shape(tgx_call *c, int back) {
     const tgx_tensor *x = tgx_in(c, X);
@@ -124,7 +149,8 @@ static int shape(tgx_call *c, int back) {
     if (size <= 0 || wanted <= 0)
         return tgx_fail(c, TGX_RUNTIME_ERROR, "Input and output sizes should be greater than 0, but got input %s and output size %lld",
                         tgx_shape_text(x), (long long)wanted);
-    tgx_need_dense(c, X);
+    const int slices = !back && brings_slices(x, size, wanted, mode);
+    if (!slices) tgx_need_dense(c, X);
     tgx_output *o = tgx_fresh(c, 0, x->rank, x->dtype);
     memcpy(o->dims, x->sizes, (size_t)x->rank * sizeof(int64_t));
     o->dims[tgx_int(c, DIM)] = wanted;
@@ -136,6 +162,7 @@ static int shape(tgx_call *c, int back) {
     const int64_t windows = places * (3 * (int64_t)sizeof(int64_t) + window * (int64_t)sizeof(double));
     c->scratch_bytes = window ? (back ? 2 * windows + 3 * wanted * (int64_t)sizeof(int64_t) : windows)
                               : places * taps_of(mode) * (int64_t)(sizeof(int64_t) + sizeof(double));
+    if (slices) c->scratch_bytes += x->count / size * places * taps_of(mode) * tgx_itemsize[x->dtype];
     return tgx_check_sizes(c, o->dims, x->rank, "interpolate");
 }
 
@@ -168,6 +195,9 @@ static int run(tgx_call *c, int back) {
         for (int k = 0; k < 3; k++) job.at[k] = turned + k * size;
         job.weight[0] = own, job.places = size, job.size = places, back = 0;
     }
+    if (!back && brings_slices(x, size, places, mode)
+        && bring_slices(c, x, dim, &job, at, (char *)c->scratch + places * job.taps * (int64_t)(sizeof(int64_t) + sizeof(double))))
+        return TGX_FAILED;
     const ptrdiff_t plane = (size > places ? size : places) * job.inner;
     return tgx_range(c, (back ? loops()->spread : loops()->read)[wide], &job, out->count / (out->sizes[dim] * job.inner), 1 + TGX_SMALL / plane);
 }
