@@ -147,7 +147,8 @@ def _order_of_rows(rows):
 def _starts(rows):
     """Mask of the rows that differ from the one before."""
     first = rows.new_ones((min(rows.shape[0], 1),)) != 0
-    return tg.cat([first, (rows[1:] != rows[:-1]).any(1)])
+    differ = rows[1:] != rows[:-1]
+    return tg.cat([first, differ.reshape(-1) if rows.shape[1] == 1 else differ.any(1)])
 
 
 def _grouped(rows, order, return_inverse, return_counts):
@@ -162,7 +163,8 @@ def _grouped(rows, order, return_inverse, return_counts):
     if return_counts:
         at = starts.nonzero().reshape(-1)
         counts = tg.cat([at[1:], at.new_full((min(n, 1),), n)]) - at
-    return ordered[starts], inverse, counts
+    firsts = ordered[:, 0][starts].unsqueeze(1) if rows.shape[1] == 1 else ordered[starts]
+    return firsts, inverse, counts
 
 
 def _unique_truths(self, return_inverse, return_counts):
