@@ -127,8 +127,9 @@ def _bilinear(input1, input2, weight, bias):
                 f"bilinear(): input{i} size does not match weight size: got {x.shape[-1]} but expected "
                 f"{weight.shape[i]}"
             )
-    out = (input1.unsqueeze(-2).unsqueeze(-2) @ weight).squeeze(-2)
-    out = (out @ input2.unsqueeze(-1)).squeeze(-1)
+    outputs, rows, columns = weight.shape
+    out = input2 @ weight.reshape(outputs * rows, columns).mT  # one product for all outputs
+    out = (out.reshape((*input2.shape[:-1], outputs, rows)) @ input1.unsqueeze(-1)).squeeze(-1)
     return out if bias is None else out + bias
 
 
