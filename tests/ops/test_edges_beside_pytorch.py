@@ -148,3 +148,20 @@ def test_parts_of_complex_numbers_become_numbers_by_themselves(dtype):
     most = tg.finfo(dtype).max
     assert x.nan_to_num().tolist() == [complex(most, 0), complex(1, -most), 2j]
     assert x.nan_to_num(7.0, 3.0, -3.0).tolist() == [3 + 7j, 1 - 3j, 7 + 2j]
+
+
+def test_parts_of_complex_numbers_have_slopes_of_their_own():
+    values = [complex(INF, 2), complex(1, -INF), complex(1, 2), complex(NAN, NAN)]
+    x = tg.tensor(values, requires_grad=True)
+    weight, right = tg.full((4,), 3 + 4j), [4j, 3, 3 + 4j, 0]
+    assert tg.autograd.grad(x.nan_to_num(), x, weight)[0].tolist() == right
+    assert tg.func.jvp(tg.nan_to_num, (x.detach(),), (weight,))[1].tolist() == right
+
+
+@pytest.mark.parametrize("p", [1.0, 3.0, INF])
+def test_distances_to_no_rows_have_no_slopes_and_those_of_nan_are_nan(p):
+    x = tg.ones(3, 2, requires_grad=True)
+    assert tg.autograd.grad(tg.cdist(x, tg.ones(0, 2), p=p).sum(), x)[0].tolist() == [[0, 0]] * 3
+    x = tg.tensor([[NAN, 1.0], [2.0, 1.0]], requires_grad=True)
+    slopes = tg.autograd.grad(tg.cdist(x, tg.zeros(1, 2), p=p).sum(), x)[0]
+    assert slopes[0, 0].isnan() and slopes[1].isfinite().all()

@@ -69,7 +69,7 @@ DISTANCE(city, float, 1, SIZES_f, ITSELF) DISTANCE(city, double, 1, SIZES_d, ITS
 DISTANCE(most, float, 1, MOST_f, ITSELF) DISTANCE(most, double, 1, MOST_d, ITSELF)
 DISTANCE(powers, float, 0, POWERS_f, ROOT_f) DISTANCE(powers, double, 0, POWERS_d, ROOT_d)
 
-/* Slopes of the distances of one row: for each of its coordinates, the sum over the rows of x2 of TAKE(own, other, weight, distance).
+/* Slopes of the distances of one row: for each of its coordinates, the sum over the rows of x2 of TAKE(difference, weight, distance).
  * A vector holds neighbouring rows of x2, and always the same ones: 64 bytes, folded at the end. */
 #define SLOPES(NAME, T, TAKE) \
     static int back_##NAME##_##T(void *given, ptrdiff_t lo, ptrdiff_t hi) { \
@@ -82,14 +82,15 @@ DISTANCE(powers, float, 0, POWERS_f, ROOT_f) DISTANCE(powers, double, 0, POWERS_
             const T *x = (const T *)job->x1 + g * depth, *turned = (const T *)job->turned + g / job->rows * depth * whole; \
             const T *weight = (const T *)job->weight + g * columns, *far = (const T *)job->distances + g * columns; \
             T last[2][LANES] = {{0}}; \
-            for (ptrdiff_t j = whole - LANES, l = 0; j + l < columns; l++) last[0][l] = weight[j + l], last[1][l] = far[j + l]; \
+            for (ptrdiff_t j = whole - LANES, l = 0; j >= 0 && j + l < columns; l++) \
+                last[0][l] = weight[j + l], last[1][l] = far[j + l]; \
             for (ptrdiff_t k = 0; k < depth; k++, turned += whole) { \
                 const T own = x[k]; \
                 T sum[LANES] = {0}; \
                 for (ptrdiff_t j = 0; j < whole; j += LANES) { \
                     const T *w = j + LANES < whole ? weight + j : last[0], *f = j + LANES < whole ? far + j : last[1]; \
                     (void)f; \
-                    _Pragma("omp simd") for (int l = 0; l < LANES; l++) sum[l] += TAKE(own, turned[j + l], w[l], f[l]); \
+                    _Pragma("omp simd") for (int l = 0; l < LANES; l++) sum[l] += TAKE(own - turned[j + l], w[l], f[l]); \
                 } \
                 for (int half = LANES / 2; half; half /= 2) \
                     for (int l = 0; l < half; l++) sum[l] += sum[l + half]; \
@@ -98,14 +99,15 @@ DISTANCE(powers, float, 0, POWERS_f, ROOT_f) DISTANCE(powers, double, 0, POWERS_
         } \
         return 0; \
     }
-#define CITY(own, other, g, far) ((own) > (other) ? (g) : (own) < (other) ? -(g) : 0)
-#define FARTHEST_f(own, other, g, far) (__builtin_fabsf((other) - (own)) == (far) ? CITY(own, other, g, far) : 0)
-#define FARTHEST_d(own, other, g, far) (__builtin_fabs((other) - (own)) == (far) ? CITY(own, other, g, far) : 0)
+/* A difference that is no number has no slope that is one. */
+#define CITY(d, g, far) ((d) > 0 ? (g) : (d) < 0 ? -(g) : (d) == 0 ? 0 : (d))
+#define FARTHEST_f(d, g, far) (__builtin_fabsf(d) == (far) ? CITY(d, g, far) : (d) != (d) || (far) != (far) ? __builtin_nanf("") : 0)
+#define FARTHEST_d(d, g, far) (__builtin_fabs(d) == (far) ? CITY(d, g, far) : (d) != (d) || (far) != (far) ? __builtin_nan("") : 0)
 /* What would be 0 / 0 or 0 to a negative power is 0. */
-#define STEEP_f(own, other, g, far) ((own) == (other) || (far) == 0 ? 0 : \
-    ((own) < (other) ? -(g) : (g)) * vm_pow_f32(__builtin_fabsf((own) - (other)) / (far), p - 1))
-#define STEEP_d(own, other, g, far) ((own) == (other) || (far) == 0 ? 0 : \
-    ((own) < (other) ? -(g) : (g)) * vm_pow_f64(__builtin_fabs((own) - (other)) / (far), p - 1))
+#define STEEP_f(d, g, far) \
+    ((d) == 0 || (far) == 0 ? 0 : ((d) < 0 ? -(g) : (g)) * vm_pow_f32(__builtin_fabsf(d) / (far), p - 1))
+#define STEEP_d(d, g, far) \
+    ((d) == 0 || (far) == 0 ? 0 : ((d) < 0 ? -(g) : (g)) * vm_pow_f64(__builtin_fabs(d) / (far), p - 1))
 SLOPES(city, float, CITY) SLOPES(city, double, CITY)
 SLOPES(most, float, FARTHEST_f) SLOPES(most, double, FARTHEST_d)
 SLOPES(powers, float, STEEP_f) SLOPES(powers, double, STEEP_d)

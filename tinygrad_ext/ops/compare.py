@@ -147,6 +147,13 @@ op(
     doc="Whether each element is negative infinity.",
 )
 
+def _of_numbers(grad, self):
+    """What moves a part of an element moves the result where that part is a number."""
+    if not self.dtype.is_complex:
+        return grad * self.isfinite()
+    return tg.complex(grad.real * self.real.isfinite(), grad.imag * self.imag.isfinite())
+
+
 op(
     "aten::nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
     scalar={
@@ -156,7 +163,8 @@ op(
         "complex": "__builtin_complex(AS_NUMBER(__real__ x, LARGEST), AS_NUMBER(__imag__ x, LARGEST))",
     },
     variants="function method inplace out function_",
-    grad={"self": lambda grad, self: grad * self.isfinite()},
+    grad={"self": _of_numbers},
+    jvp=lambda self_tangent, self: _of_numbers(self_tangent, self),
     reference="numpy.nan_to_num",
     tags="exact",
     doc="Elements with NaN replaced by `nan` (0), infinities by `posinf` and `neginf` (the dtype's "
