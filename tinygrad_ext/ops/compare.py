@@ -147,6 +147,7 @@ op(
     doc="Whether each element is negative infinity.",
 )
 
+
 def _of_numbers(grad, self):
     """What moves a part of an element moves the result where that part is a number."""
     if not self.dtype.is_complex:
