@@ -308,3 +308,77 @@ def test_without_an_example_there_is_no_fx_graph():
         _ = program.graph_module
     args, kwargs = example(tg)
     assert program.module()(*args, **kwargs)["h"].shape == (5, 4)
+
+
+def test_arguments_may_be_called_as_states_are():
+    class Twice(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("b", tg.ones(2))
+            self.x = nn.Linear(2, 2)
+
+        def forward(self, a, b, x_weight):
+            self.b.add_(a)
+            return a + b * 10 + self.b + self.x(x_weight)
+
+    module, x = Twice(), tg.ones(2)
+    for is_recompiled in (False, True):
+        run = export.export(copy.deepcopy(module), (x, x, x)).module()
+        if is_recompiled:
+            run.graph.lint()
+            run.recompile()
+        own = copy.deepcopy(module)
+        for _ in range(2):
+            assert run(x, 5 * x, 2 * x).equal(own(x, 5 * x, 2 * x))
+        assert run.b.equal(own.b) and x.equal(tg.ones(2))
+
+
+@pytest.mark.parametrize("is_nested", [False, True])
+@pytest.mark.parametrize("is_recompiled", [False, True])
+def test_a_module_that_writes_to_its_argument(is_nested, is_recompiled):
+    class Written(nn.Module):
+        def forward(self, x):
+            x = x["a"] if is_nested else x
+            x.add_(1)
+            return x * 2
+
+    def given(n):
+        return {"a": tg.ones(n)} if is_nested else tg.ones(n)
+
+    sizes = {"x": {"a": {0: Dim("n")}} if is_nested else {0: Dim("n")}}
+    program = export.export(Written(), (given(2),), dynamic_shapes=sizes)
+    file = io.BytesIO()
+    export.save(program, file)
+    file.seek(0)
+    for each in (program, export.load(file), program.run_decompositions()):
+        run, x = each.module(), given(5)
+        if is_recompiled:
+            run.graph.lint()
+            run.recompile()
+        assert run(x).equal(tg.full((5,), 4.0))
+        assert (x["a"] if is_nested else x).equal(tg.full((5,), 2.0))
+
+
+@pytest.mark.parametrize("mode", [tg.no_grad, tg.inference_mode])
+def test_what_is_exported_without_gradients_can_be_trained(mode):
+    module = nn.Linear(2, 2)
+    with mode():
+        run = export.export(module, (tg.ones(2),)).module()
+    assert run(tg.ones(2)).requires_grad
+    run.graph.lint()
+    run.recompile()
+    assert run(tg.ones(2)).requires_grad
+
+
+def test_a_copy_has_the_graph_as_it_was_changed():
+    class Doubled(nn.Module):
+        def forward(self, x):
+            return x * 2.0
+
+    run = export.export(Doubled(), (tg.ones(2),)).module()
+    for node in run.graph.nodes:
+        if node.op == "call_function":
+            node.args = (node.args[0], 3.0)
+    copied = copy.deepcopy(run)
+    copied.recompile()
+    assert copied(tg.ones(2)).tolist() == [3, 3] and run(tg.ones(2)).tolist() == [2, 2]

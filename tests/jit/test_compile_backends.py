@@ -1,8 +1,10 @@
 """`compile(backend=function)`, `Module.compile`: what a function gets to compile, and what calls then do."""
 
 import copy
+import gc
 import importlib.util
 import pickle
+import weakref
 
 import pytest
 
@@ -183,3 +185,30 @@ def test_a_compiled_module_is_pickled_as_it_was_written():
         assert other(x).equal(wanted) and other.forward.__self__ is other
         other.weight.detach().zero_()
     assert net(x).equal(wanted)
+
+
+def test_a_function_that_gives_too_few_results_is_told():
+    def first(gm, example_inputs):
+        return lambda *args: gm(*args)[:1]
+
+    run = tg.compile(lambda x: (x + 1, x * 2), backend=first)
+    with pytest.raises(IndexError, match="gave 1 of the 2 results of its graph: return what gm.forward returns"):
+        run(tg.ones(2))
+
+
+def test_a_compiled_program_keeps_no_batch():
+    run, x = tg.compile(nn.Linear(4, 2), backend=lambda gm, example_inputs: gm.forward), tg.ones(3, 4)
+    run(x)
+    kept = weakref.ref(x)
+    del x
+    gc.collect()
+    assert kept() is None
+
+
+def test_an_equal_number_in_place_of_the_one_that_was_there_is_watched_too():
+    held = {"v": float("2")}
+    run = tg.compile(lambda x: x * held["v"])
+    held["v"] = float("2.0")
+    assert run(tg.ones(1)).item() == 2
+    held["v"] = 7.0
+    assert run(tg.ones(1)).item() == 7

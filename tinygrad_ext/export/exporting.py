@@ -6,6 +6,7 @@ import tinygrad_ext as tg
 from tinygrad_ext import graph as graphs
 from tinygrad_ext import serialization
 from tinygrad_ext.archive import files
+from tinygrad_ext.autograd.modes import enable_grad, inference_mode
 from tinygrad_ext.core.call.boundary import boundary
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.graph.primitives import GuardFailed
@@ -57,7 +58,7 @@ def export(mod, args, kwargs=None, *, dynamic_shapes=None, strict=False, **accep
         raise ValueError("export() takes a module of Python, not one that is compiled: jit.save keeps that one")
     if not isinstance(args, tuple):
         raise UserError(f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}")
-    with Calls(mod) as calls, writing("export"):
+    with Calls(mod) as calls, writing("export"), inference_mode(False), enable_grad():
         traced = trace(mod, args, check_trace=False, example_kwarg_inputs=kwargs)
         captured = traced._runner.latest
         refuse_python(captured.graph)
@@ -67,8 +68,12 @@ def export(mod, args, kwargs=None, *, dynamic_shapes=None, strict=False, **accep
     names = [v.name for v in captured.graph.inputs]
     arguments = list(zip(names, (*args, *(kwargs or {}).values())))
     declared = _Declared(arguments, dynamic_shapes)
-    held = [holder.read() for holder in captured.holders]
-    sizes = declared.tried(lambda given: captured.graph.execute([value for _, value in given], held))
+
+    def run(given):
+        row = [value for _, value in given]
+        return captured.graph.execute(row, [holder.read(row) for holder in captured.holders])
+
+    sizes = declared.tried(run)
     program.notes["forward"]["calls"] = calls.told(captured.graph)
     program.notes[""]["export"] = {"sizes": sizes.told()}
     return ExportedProgram(program, names, sizes, (args, dict(kwargs or {})))

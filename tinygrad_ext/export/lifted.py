@@ -18,6 +18,7 @@ from tinygrad_ext.fx.experimental.writer import Writer, copy_, described, detach
 from tinygrad_ext.fx.graph import Graph
 from tinygrad_ext.fx.graph_module import GraphModule
 from tinygrad_ext.graph.decompose import note_hints
+from tinygrad_ext.graph.trees import at
 
 from .graph_signature import ExportGraphSignature, InputKind, InputSpec, OutputKind, OutputSpec, argument_of
 from .sizes import tensors
@@ -42,7 +43,7 @@ class Lifted(Writer):
 
     simpler = {}
 
-    def __init__(self, program, captured, state, calls, arguments, sizes):
+    def __init__(self, program, captured, state, calls, arguments, sizes, places):
         """program: the ExportedProgram. captured: its graph, whose hints are set. state: name -> value. arguments:
         (name, value) pairs of the example."""
         paths = {path for path, declared in sizes.of.items() if any(type(size) is not int for size in declared)}
@@ -60,14 +61,15 @@ class Lifted(Writer):
             self.env[id(value)] = self.argument(tree, name)
         for s in captured.state:
             if s.kind == "argument":
-                self.env[id(s.value)] = next(self.env[id(v)] for v in captured.inputs if v.name == s.name)
+                self.env[id(s.value)] = at([self.env[id(v)] for v in captured.inputs], places[s.name])
         self.block(captured.block)
         order = {spec.target: i for i, spec in enumerate(self.inputs)}
         written = [s for s in captured.state if s.written and s.kind != "generator"]
         written.sort(key=lambda s: order.get(s.name, len(order)))
         row = [self.read(s.new) for s in written]
         kinds = [_WRITES.get(s.kind, OutputKind.BUFFER_MUTATION) for s in written]
-        self.outputs += [OutputSpec(k, argument_of(a), s.name) for k, s, a in zip(kinds, written, row)]
+        targets = [self.env[id(s.value)].name if s.kind == "argument" else s.name for s in written]
+        self.outputs += [OutputSpec(k, argument_of(a), t) for k, t, a in zip(kinds, targets, row)]
         self.results = self.read(captured.outputs[0])
         leaves = leaves_of(self.results)
         self.outputs += [OutputSpec(OutputKind.USER_OUTPUT, argument_of(a), None) for a in leaves]
@@ -149,7 +151,9 @@ def lifted(program):
     args, kwargs = program.example_inputs
     given = {**dict(zip(program._names, args)), **kwargs}
     captured, inner = program.captured.copy(), program._program
-    note_hints(captured, [given[name] for name in program._names], inner.state_of(program.captured))
+    row, paths = [given[name] for name in program._names], inner.notes["forward"].get("arguments", {})
+    state = [at(row, paths[s.name]) if s.name in paths else inner.state[s.name] for s in captured.state]
+    note_hints(captured, row, state)
     for value in (
         *captured.inputs,
         *(s.value for s in captured.state),
@@ -159,7 +163,7 @@ def lifted(program):
     calls = inner.notes["forward"].get("calls")
     calls = calls and Stacks(calls, program._told("name") or "Module", dict(program._told("classes") or {}))
     arguments = [(name, given[name]) for name in program._names]
-    return Lifted(program, captured, inner.state, calls, arguments, program._sizes)
+    return Lifted(program, captured, inner.state, calls, arguments, program._sizes, paths)
 
 
 def unlifted(written, places, names, example):
@@ -170,21 +174,23 @@ def unlifted(written, places, names, example):
     graph, values, signature = Graph(), {}, written.signature
     source = written.module.graph
     given = [n for n in source.nodes if n.op == "placeholder"]
-    for node, spec in zip(given, signature.input_specs, strict=True):
+    for node, spec in zip(given, signature.input_specs, strict=True):  # before any attribute, whose name they may have
+        if spec.target is None:
+            values[node] = graph.node_copy(node)
+    for node, spec in zip(given, signature.input_specs):
         if spec.target is None:
             continue
         if node.users or any(out.target == spec.target for out in signature.output_specs):
             values[node] = made = graph.get_attr(places[spec.target])
             made.meta = dict(node.meta)
-    for node, spec in zip(given, signature.input_specs):
-        if spec.target is None:
-            values[node] = graph.node_copy(node)
-    attributes = {spec.target or node.name: values.get(node) for node, spec in zip(given, signature.input_specs)}
+    rows = list(zip(given, signature.input_specs))
+    attributes = {spec.target: values.get(node) for node, spec in rows if spec.target is not None}
+    arguments = {node.name: values[node] for node, spec in rows if spec.target is None}
     row = list(graph.graph_copy(source, {**values, **dict.fromkeys(set(given) - set(values))}))
     for spec in signature.output_specs:
         if spec.kind is OutputKind.USER_OUTPUT:
             break
-        to = attributes[spec.target]
+        to = (arguments if spec.kind is OutputKind.USER_INPUT_MUTATION else attributes)[spec.target]
         if not isinstance(to.meta["val"], Tensor):
             raise RuntimeError(
                 f"the program changes {spec.target}, which is no tensor, so the graph of its module() cannot be told: "

@@ -127,6 +127,10 @@ class ExportedModule(Programmed, GraphModule):
         state = {k: v if v is default_generator else copy.deepcopy(v, memo) for k, v in self._program.state.items()}
         source = self._source.over(state)
         memo[id(self)] = made = ExportedModule(source, self._checked)
+        if "_graph" in self.__dict__:  # it may be changed, and not yet compiled
+            changed = copy.deepcopy(self._graph, memo)
+            changed.owning_module, _ = made, made._graph
+            made.__dict__["_graph"] = changed
         return made
 
     def __copy__(self):

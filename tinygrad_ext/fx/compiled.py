@@ -21,7 +21,7 @@ class Handed(Writer):
     """A captured program as a function of its arguments, by what a backend makes of its GraphModule.
 
     Attributes: captured, a jit.captured.Captured; module; inputs: what the module takes for the arguments that it was
-    captured with; function: what the backend gave, None before it did.
+    captured with, None once it is compiled; function: what the backend gave, None before it did.
     """
 
     simpler = {}
@@ -78,7 +78,14 @@ class Handed(Writer):
                 made = self.function(*given)
         else:
             made = self.function(*given)
-        made = iter(made if isinstance(made, (tuple, list)) else [made])
+        made = made if isinstance(made, (tuple, list)) else [made]
+        wanted = sum(isinstance(a, Node) for a in self.outputs)
+        if len(made) < wanted:
+            raise IndexError(
+                f"compile(): the backend's function gave {len(made)} of the {wanted} results of its graph: "
+                "return what gm.forward returns"
+            )
+        made = iter(made)
         values = [next(made) if isinstance(a, Node) else a for a in self.outputs]
         for i, value in zip(self.written, values):
             captured.write(i, value, args)

@@ -179,6 +179,7 @@ class Attempt(FirstCall):
                 f"backend={name!r} gave {type(made.function).__name__}; it must return a function of the tensors that "
                 "it was given, such as gm.forward"
             )
+        made.inputs = None  # a batch need not live as long as the program
         rows.insert(0, made)
         return made
 

@@ -266,6 +266,10 @@ def _names_in(code):
 
 
 def _holds(container, entries):
-    """Whether a list or dict has these entries, and no others."""
+    """Whether a list or dict has these entries, and no others; an equal number or text is the same one."""
     now = dict(enumerate(container)) if isinstance(container, list) else container
-    return len(now) == len(entries) and all(k in now and now[k] is v for k, v in entries.items())
+    return len(now) == len(entries) and all(k in now and _is_same(now[k], v) for k, v in entries.items())
+
+
+def _is_same(a, b):
+    return a is b or (type(a) is type(b) and type(a) in (int, float, str) and a == b)
