@@ -382,3 +382,14 @@ def test_a_copy_has_the_graph_as_it_was_changed():
     copied = copy.deepcopy(run)
     copied.recompile()
     assert copied(tg.ones(2)).tolist() == [3, 3] and run(tg.ones(2)).tolist() == [2, 2]
+
+
+@pytest.mark.parametrize("is_recompiled", [False, True])
+def test_what_has_running_statistics_is_exported_again(is_recompiled):
+    own, x = nn.BatchNorm1d(3), tg.randn(5, 3)
+    run = export.export(copy.deepcopy(own), (x,)).module()
+    if is_recompiled:
+        run.graph.lint()
+        run.recompile()
+    again = export.export(run, (x,)).module()
+    assert again(x).equal(own(x)) and again.running_var.equal(own.running_var) and again.num_batches_tracked == 1

@@ -74,11 +74,16 @@ def signature_of(name):
     return found
 
 
+def _written(declared, arg):
+    """Type of an argument that was written to: of one that may be None and is none, its own."""
+    return arg.type if declared.word == "Optional" and isinstance(arg, Value) else declared
+
+
 def output_types(signature, args):
     """Types of the outputs of a node with these arguments."""
     if not signature.writes and signature.generator is None:
         return signature.returns
-    types = [*signature.returns, *(signature.args[i] for i in signature.writes)]
+    types = [*signature.returns, *(_written(signature.args[i], args[i]) for i in signature.writes)]
     if signature.generator is not None and isinstance(args[signature.generator], Value):
         types.append(GENERATOR)
     return tuple(types)
