@@ -318,3 +318,16 @@ def test_sizes_are_said_by_tensors():
 def test_several_names_of_sizes():
     one, two = export.dims("one", "two", min=2, max=8)
     assert (one.__name__, two.__name__, one.min, two.max) == ("one", "two", 2, 8)
+
+
+def test_what_the_example_has_by_name_is_not_taken_by_its_place():
+    class Sum(nn.Module):
+        def forward(self, a, b, c):
+            return a + 10 * b + 100 * c
+
+    x = tg.ones(2)
+    program = export.export(Sum(), (x,), {"c": x, "b": x})
+    for run in (program.module(), export.unflatten(program)):
+        assert run(x, b=2 * x, c=3 * x).tolist() == [321, 321]
+        with pytest.raises(ValueError, match=r"exported with c, b by name, but got 3 arguments .*: give c=, b="):
+            run(x, 2 * x, 3 * x)

@@ -20,9 +20,18 @@ from .lifted import lifted, unlifted
 _OWN = ("_program", "_name", "_names", "_source", "_checked")
 
 
-def bound(names, args, kwargs):
-    """(name, value) of each argument of a call. ValueError where they are not those of the program."""
-    given = [*zip(names, args), *kwargs.items()]
+def bound(names, placed, args, kwargs):
+    """(name, value) of each argument of a call. placed: how many the example has by their place.
+
+    ValueError where they are not those of the program, or given by their place where the example has them by name, whose
+    order need not be that of the module's `forward`.
+    """
+    given, by_name = [*zip(names, args), *kwargs.items()], names[placed : len(args)]
+    if by_name and len(args) <= len(names):
+        raise ValueError(
+            f"the program was exported with {', '.join(by_name)} by name, but got {len(args)} arguments by their "
+            f"place: give {', '.join(f'{name}=' for name in by_name)}"
+        )
     if len(args) > len(names) or sorted(name for name, _ in given) != sorted(names):
         raise ValueError(
             f"the program was exported with the arguments {', '.join(names) or 'none'}, but got {len(args)}"
@@ -67,10 +76,9 @@ class ExportedModule(Programmed, GraphModule):
 
     def forward(self, *args, **kwargs):
         """Run the program."""
-        names, sizes = self._source._names, self._source._sizes
-        given = bound(names, args, kwargs)
+        given = bound(self._source._names, self._source.placed, args, kwargs)
         if self._checked:
-            sizes.check(given)
+            self._source._sizes.check(given)
         return LoadedMethod(self, "forward")(*args, **kwargs)
 
     def train(self, mode=True):

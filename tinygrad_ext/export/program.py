@@ -29,6 +29,11 @@ class ExportedProgram:
         return self._program.methods["forward"]
 
     @property
+    def placed(self):
+        """How many arguments the example has by their place; all where there is no example."""
+        return len(self._names if self.example_inputs is None else self.example_inputs[0])
+
+    @property
     def written(self):
         """The fx graph and what belongs to it, a `lifted.Lifted`, made when it is asked for first."""
         if self._written is None:

@@ -158,7 +158,7 @@ class UnflattenedModule(InterpreterModule):
         super().__init__("")
         inner, graph = program._program, program.captured
         notes = inner.notes
-        self.__dict__.update(_asked=(program._names, program._sizes), _output=graph.outputs[0])
+        self.__dict__.update(_asked=(program._names, program.placed, program._sizes), _output=graph.outputs[0])
         _refuse(graph)
         for path, mode in notes[""]["modules"]:
             self._part(path).training = mode
@@ -192,8 +192,8 @@ class UnflattenedModule(InterpreterModule):
                 self._take(item, program, generator)
 
     def forward(self, *args, **kwargs):
-        names, sizes = self._asked
-        given = bound(names, args, kwargs)
+        names, placed, sizes = self._asked
+        given = bound(names, placed, args, kwargs)
         sizes.check(given)
         given = dict(given)
         return super().forward(*[given[name] for name in names])
