@@ -331,3 +331,21 @@ def test_what_the_example_has_by_name_is_not_taken_by_its_place():
         assert run(x, b=2 * x, c=3 * x).tolist() == [321, 321]
         with pytest.raises(ValueError, match=r"exported with c, b by name, but got 3 arguments .*: give c=, b="):
             run(x, 2 * x, 3 * x)
+
+
+@pytest.mark.parametrize("is_recompiled", [False, True])
+def test_modules_may_be_called_as_attributes_of_a_graph_module(is_recompiled):
+    class Named(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.graph, self.meta = nn.Linear(2, 2), nn.Sequential(nn.Linear(2, 2))
+
+        def forward(self, x):
+            return self.meta(self.graph(x))
+
+    module, x = Named(), tg.ones(2)
+    run = export.export(module, (x,)).module()
+    if is_recompiled:
+        run.graph.lint()
+        run.recompile()
+    assert run(x).equal(module(x)) and len(list(run.parameters())) == 4

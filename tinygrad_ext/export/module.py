@@ -23,8 +23,8 @@ _OWN = ("_program", "_name", "_names", "_source", "_checked")
 def bound(names, placed, args, kwargs):
     """(name, value) of each argument of a call. placed: how many the example has by their place.
 
-    ValueError where they are not those of the program, or given by their place where the example has them by name, whose
-    order need not be that of the module's `forward`.
+    ValueError where they are not those of the program, or given by their place where the example has them by name,
+    whose order need not be that of the module's `forward`.
     """
     given, by_name = [*zip(names, args), *kwargs.items()], names[placed : len(args)]
     if by_name and len(args) <= len(names):
@@ -152,8 +152,10 @@ class ExportedModule(Programmed, GraphModule):
 
 
 def _module_at(root, path):
-    """The module at a path, made where there is none."""
+    """The module at a path, made where there is none; with _ behind a name that GraphModule has."""
     for part in path.split(".") if path else ():
+        while part not in root._modules and (hasattr(type(root), part) or part in root.__dict__):
+            part += "_"
         if part not in root._modules:
             root.add_module(part, Module())
         root = root._modules[part]
