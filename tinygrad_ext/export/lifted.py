@@ -101,13 +101,8 @@ class Lifted(Writer):
         if s is not None:
             self.env[id(s.value)] = node
 
-    def argument(self, value, name):
-        """What stands for an argument: a placeholder for each leaf, those of tensors and numbers in its place."""
-        if isinstance(value, dict):
-            return {key: self.argument(part, f"{name}_{key}") for key, part in value.items()}
-        if isinstance(value, (tuple, list)):
-            parts = [self.argument(part, f"{name}_{i}") for i, part in enumerate(value)]
-            return type(value)._make(parts) if hasattr(value, "_make") else type(value)(parts)
+    def given(self, value, name):
+        """A placeholder for each leaf of the arguments, which stands for tensors and numbers."""
         node = self.placeholder(name, value)
         is_open = isinstance(value, Tensor) or type(value) in _NUMBERS
         self.inputs.append(InputSpec(InputKind.USER_INPUT, argument_of(node), None))

@@ -51,13 +51,8 @@ class Handed(Writer):
         self.graph.eliminate_dead_code()
         self.module = GraphModule(self.root, self.graph)
 
-    def argument(self, value, name):
-        """A placeholder for each tensor of an argument in its place."""
-        if isinstance(value, dict):
-            return {key: self.argument(part, f"{name}_{key}") for key, part in value.items()}
-        if isinstance(value, (tuple, list)):
-            parts = [self.argument(part, f"{name}_{i}") for i, part in enumerate(value)]
-            return type(value)._make(parts) if hasattr(value, "_make") else type(value)(parts)
+    def given(self, value, name):
+        """A placeholder for a tensor among the arguments; anything else as it is."""
         return self.placeholder(f"l_{name}", value) if isinstance(value, Tensor) else value
 
     def placeholder(self, name, value):

@@ -89,6 +89,15 @@ class Writer:
         several = len(values) != 1
         self.bind(values, [self.call(operator.getitem, (made, i)) for i in range(len(values))] if several else [made])
 
+    def argument(self, value, name):
+        """What stands for an argument: containers like it, of what `given(value, name)` makes of their leaves."""
+        if isinstance(value, dict):
+            return {key: self.argument(part, f"{name}_{key}") for key, part in value.items()}
+        if isinstance(value, (tuple, list)):
+            parts = [self.argument(part, f"{name}_{i}") for i, part in enumerate(value)]
+            return type(value)._make(parts) if hasattr(value, "_make") else type(value)(parts)
+        return self.given(value, name)
+
     def block(self, block):
         for node in block.nodes:
             made = self.last()
