@@ -117,7 +117,7 @@ MORE_SOURCES = {
     "core/call/places": ["core/call/frames.c"],
     "core/call/boundary": ["core/call/tracebacks.c"],
     "graph/emission": [f"kernels/emit{part}.c" for part in ("", "_formula", "_memory", "_vector", "_x86")],
-    "graph/routine": ["kernels/plan.c", "kernels/program.c"],
+    "graph/routine": ["kernels/plan.c", "kernels/program.c", *(f"kernels/spread_{level}_gen.c" for level in LEVELS)],
 }
 LIBRARIES = {"core/loops/blas": ["dl"], "core/loops/parallel": ["pthread"]}
 

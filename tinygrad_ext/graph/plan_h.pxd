@@ -1,6 +1,6 @@
 """kernels/plan.h, as the maker of plans uses it."""
 from tinygrad_ext.core.call.kernel cimport tgx_call, tgx_kernel, tgx_services, tgx_tensor
-from tinygrad_ext.core.data.types cimport int16_t, int32_t, int64_t, tgx_loop, tgx_scalar, uint8_t, uint16_t
+from tinygrad_ext.core.data.types cimport int16_t, int32_t, int64_t, tgx_loop, tgx_scalar, uint8_t, uint16_t, uint32_t
 
 cdef extern from "program.h" nogil:
     enum:
@@ -129,6 +129,9 @@ cdef extern from "plan.h" nogil:
         TGX_PLAN_MOVE
         TGX_TILE_SCRATCH
         TGX_LINE
+        TGX_FEW_WORDS
+    ctypedef struct tgx_operand
+    ctypedef void (*tgx_spread)(uint32_t *to, const tgx_operand *o) noexcept nogil
     ctypedef struct tgx_operand:
         ptrdiff_t step
         int32_t scratch
@@ -137,6 +140,10 @@ cdef extern from "plan.h" nogil:
         int64_t *sizes
         ptrdiff_t *strides
         const char *source "from"
+        tgx_spread spread
+        const uint8_t *index
+        int32_t reach, words
+    tgx_spread tgx_spread_here() noexcept
     ctypedef void (*tgx_emitted)(char **at, int64_t n) noexcept nogil
     ctypedef struct tgx_tile_op:
         tgx_loop loop

@@ -183,6 +183,29 @@ cdef class Layout:
             if self.operands[i].rank:
                 made.brought[made.nbrought] = i
                 made.nbrought += 1
+                self._spread(&self.operands[i])
+        return 0
+
+    cdef int _spread(self, tgx_operand *o) except -1:
+        """Where all that is brought is a few words of memory: which of them goes where."""
+        cdef int64_t d, k, i, count = self.count, rest
+        cdef int words = o.size // 4, reach = words
+        cdef uint8_t *index
+        for d in range(o.rank):
+            if o.size < 4 or o.strides[d] < 0 or o.strides[d] % 4:
+                return 0
+            reach += <int>min((o.sizes[d] - 1) * o.strides[d] // 4, TGX_FEW_WORDS)
+        if reach > TGX_FEW_WORDS:
+            return 0
+        index = <uint8_t *>self.room.take(count * words + TGX_FEW_WORDS)
+        for i in range(count):
+            rest = i
+            for d in range(o.rank - 1, -1, -1):
+                index[i * words] += <uint8_t>(rest % o.sizes[d] * (o.strides[d] // 4))
+                rest //= o.sizes[d]
+            for k in range(1, words):
+                index[i * words + k] = <uint8_t>(index[i * words] + k)
+        o.spread, o.index, o.reach, o.words = tgx_spread_here(), index, reach, <int>(count * words)
         return 0
 
 

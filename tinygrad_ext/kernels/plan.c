@@ -23,22 +23,7 @@ static void bring_row(char *to, const char *from, ptrdiff_t stride, int size, in
 #undef ROW
 }
 
-/* A matrix of a few elements, as both operands of an outer product are: counting along costs more than its rows. */
-static void bring_matrix(uint32_t *to, const tgx_operand *o) {
-    int64_t rows = o->sizes[0], n = o->sizes[1];
-    ptrdiff_t down = o->strides[0], along = o->strides[1];
-    const char *row = o->from;
-    for (; rows; rows--, to += n, row += down) {
-        int64_t j = 0;
-        if (along == 4) {
-            for (; j + 4 <= n; j += 4) memcpy(to + j, row + 4 * j, 16);
-        } else if (along == 0) {
-            for (uint32_t v = *(const uint32_t *)row; j + 4 <= n; j += 4) to[j] = to[j + 1] = to[j + 2] = to[j + 3] = v;
-        }
-        for (; j < n; j++) to[j] = *(const uint32_t *)(row + j * along);
-    }
-}
-
+/* Elements [lo, lo + n) of an operand, in the order of the group, next to each other. */
 static void bring_rows(char *to, const tgx_operand *o, int64_t lo, int64_t n) {
     int64_t index[TGX_MAX_DIMS];
     int last = o->rank - 1;
@@ -64,15 +49,6 @@ static void bring_rows(char *to, const tgx_operand *o, int64_t lo, int64_t n) {
     }
 }
 
-/* Elements [lo, lo + n) of an operand, in the order of the group, next to each other. */
-static inline void bring(char *to, const tgx_operand *o, int64_t lo, int64_t n) {
-    if (o->rank == 2 && o->size == 4 && n <= 64 && n == o->sizes[0] * o->sizes[1]) {
-        bring_matrix((uint32_t *)to, o);
-    } else {
-        bring_rows(to, o, lo, n);
-    }
-}
-
 typedef struct { const tgx_tile *tile; } job_t;
 
 /* Tiles that begin in [lo, hi), counted in elements. */
@@ -89,7 +65,7 @@ static int run_tiles(const job_t *job, int64_t lo, int64_t hi) {
                 continue;
             }
             at[i] = scratch + o->scratch;
-            if (o->rank) bring(at[i], o, lo, n);
+            if (o->rank) bring_rows(at[i], o, lo, n);
         }
         for (const tgx_tile_op *op = g->ops, *end = op + g->nops; op < end; op++) {
             char *data[TGX_MAX_OPERANDS];
@@ -109,7 +85,11 @@ static int run_tiles(const job_t *job, int64_t lo, int64_t hi) {
 /* Tried and left out: whole vectors in the place of a few elements, which wait for what was stored in parts just before. */
 int tgx_small_run(const tgx_tile *g) {
     char *const *at = g->at;
-    for (int i = 0; i < g->nbrought; i++) bring(at[g->brought[i]], &g->operands[g->brought[i]], 0, g->count);
+    for (int i = 0; i < g->nbrought; i++) {
+        const tgx_operand *o = &g->operands[g->brought[i]];
+        if (o->spread) o->spread((uint32_t *)at[g->brought[i]], o);
+        else bring_rows(at[g->brought[i]], o, 0, g->count);
+    }
     for (const tgx_tile_op *op = g->ops, *end = op + g->nops; op < end; op++) {
         char *data[TGX_MAX_OPERANDS];
         if (op->code) {

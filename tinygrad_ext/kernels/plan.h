@@ -15,6 +15,7 @@
  * and raw kernels (raw kernels cut their work themselves, by shape alone, which keeps their bits). */
 #ifndef TGX_PLAN_H
 #define TGX_PLAN_H
+#include "isa.h"
 #include "program.h"
 #include "stacks.h"
 #include "tgx.h"
@@ -24,6 +25,7 @@ enum {
     TGX_TILE_SCRATCH = 32768,      /* bytes: two thirds to all of a first cache */
     TGX_LOOK = 1 << 22,            /* elements between two looks for an interrupt: some milliseconds */
     TGX_LINE = 64,                 /* bytes of a line of the cache */
+    TGX_FEW_WORDS = 16,            /* of four bytes: a vector */
 };
 
 enum tgx_plan_code {
@@ -35,9 +37,15 @@ enum tgx_plan_code {
     TGX_PLAN_MOVE,                 /* bytes: the state of a generator that is drawn from next */
 };
 
+typedef struct tgx_operand tgx_operand;
+typedef void (*tgx_spread)(uint32_t *to, const tgx_operand *o);
+void tgx_spread_base(uint32_t *to, const tgx_operand *o);
+void tgx_spread_avx2(uint32_t *to, const tgx_operand *o);
+void tgx_spread_avx512(uint32_t *to, const tgx_operand *o);
+
 /* Where the elements of a group's operand lie: in memory with one step between neighbours, in the scratch, or somewhere
  * with rank dimensions from where each tile is first brought into the scratch. */
-typedef struct {
+struct tgx_operand {
     ptrdiff_t step;                /* bytes between neighbours, in the order in which the group runs */
     int32_t scratch;               /* bytes from its start; -1: the loops read and write where the elements lie */
     int32_t size;                  /* bytes of an element */
@@ -45,7 +53,10 @@ typedef struct {
     int64_t *sizes;
     ptrdiff_t *strides;            /* bytes */
     const char *from;              /* where that lies */
-} tgx_operand;
+    tgx_spread spread;             /* of a small group, where all of that is a few words: brings it, or NULL */
+    const uint8_t *index;          /* word of `from` for each word of the group, up to whole vectors */
+    int32_t reach, words;          /* how many those are, how many it makes */
+};
 
 /* Machine code in place of several loops (emit.h): elements 0 .. n of the operands that begin at these addresses. */
 typedef void (*tgx_emitted)(char *const *at, int64_t n);
@@ -115,6 +126,11 @@ typedef struct {
 
 /* 0, or the code of the loop or kernel that failed: `at` says where; TGX_INTERRUPTED. */
 int tgx_plan_run(tgx_plan *plan);
+
+/* The function for `spread` on this machine. */
+static inline tgx_spread tgx_spread_here(void) {
+    return TGX_PICK(tgx_spread);
+}
 
 /* Its parts: one instruction, a small group, a look for an interrupt where one is due, the program. */
 int tgx_instruction_run(tgx_plan *plan, int32_t which);
