@@ -73,15 +73,7 @@ def _publish(package, folder):
     name_types("tinygrad_ext")
 
 
-def _repr(t):
-    from tinygrad_ext.tensor.printing import tensor_repr  # lazy: few programs print at all
-
-    with dispatched._DisableTorchDispatch():
-        return tensor_repr(t)
-
-
 def _fill_slots(folder):
-    slots.set_slot("repr", _repr)
     slots.set_slot("grad_fn", methods.grad_fn)
     slots.set_slot("cut", cuts.note_cut_of)
     places.set_package_folder(folder + "/")

@@ -9,7 +9,7 @@ from cpython.object cimport PyObject
 from tinygrad_ext.core.loops.copy cimport copy_into
 from tinygrad_ext.core.call.dispatch cimport Op, call_op, register_kernel
 from tinygrad_ext.core.data.dtype cimport META, device as Device, device_for, device_id, device_of, dtype_id, dtype_of
-from tinygrad_ext.core.data.tensor cimport Carried, Tensor, alias, empty, empty_like, empty_strided, read_scalar, shown_device
+from tinygrad_ext.core.data.tensor cimport Tensor, alias, empty, empty_like, empty_strided, read_scalar, shown_device
 from tinygrad_ext.core.data.types cimport (
     ITEMSIZE, TGX_BF16, TGX_BOOL, TGX_C128, TGX_C64, TGX_F16, TGX_F32, TGX_F64, TGX_I16, TGX_I32, TGX_I64, TGX_I8,
     TGX_MAX_DIMS, TGX_U8, int64_t,
@@ -91,7 +91,7 @@ cdef object _no = False         # a literal False would be cast as the C number 
 
 cdef int _device_of(Tensor t) except -1:
     """The device that t shows: a carried value has no memory on any, a wrapper none of its own."""
-    return (<Device>((<Carried>t).shown_device if type(t) is Carried else shown_device(t))).id
+    return (<Device>shown_device(t)).id
 
 
 cdef object converted(Tensor t, int dtype, int device, bint copy, PyObject *format):

@@ -14,12 +14,13 @@ from tinygrad_ext.core.call.elsewhere import class_name, how_to_convert
 from tinygrad_ext.core.call.levels import atomic
 from tinygrad_ext.core.call.modes import is_grad_enabled
 from tinygrad_ext.core.call.op_tables import functions
+from tinygrad_ext.core.call.subclass import attributes_of, set_attributes
 from tinygrad_ext.core.data import storage as _storage
 from tinygrad_ext.core.data.devices import copy_of
 from tinygrad_ext.core.data.dtype import device
 from tinygrad_ext.core.data.shared import block_of
 from tinygrad_ext.core.data.slots import get_slot, set_slot
-from tinygrad_ext.core.data.tensor import Parameter, Tensor, attributes_of
+from tinygrad_ext.core.data.tensor import Parameter, Tensor
 from tinygrad_ext.core.grad.methods import increment, leave_base
 from tinygrad_ext.tensor import sharing
 from tinygrad_ext.tensor.interop import from_numpy
@@ -47,8 +48,7 @@ def rebuild_tensor(cls, marked, window, state):
     """A tensor of class cls over a storage; a Parameter of that class where marked."""
     *window, bits = window if len(window) > 6 else (*window, 0)
     t = _core.window(*window, cls=parameter_class(cls) if marked else cls, flips=bits)
-    if state:
-        t.__dict__.update(state)
+    set_attributes(t, state or {})
     return t
 
 
@@ -77,8 +77,7 @@ def deepcopy_tensor(t, memo):
     memo[id(t)] = made
     if t.grad is not None:
         made.grad = copy.deepcopy(t.grad, memo)
-    if attributes := attributes_of(t):
-        made.__dict__.update(copy.deepcopy(attributes, memo))
+    set_attributes(made, copy.deepcopy(attributes_of(t), memo))
     return made
 
 
@@ -168,7 +167,7 @@ def _init_parameter(self, data, requires_grad):
         )
     _core.share_memory_from(self, data)
     if type(data) not in (Tensor, Parameter):
-        self.__dict__.update(data.__dict__)
+        set_attributes(self, attributes_of(data))
     self.requires_grad = bool(requires_grad)
 
 

@@ -1,5 +1,8 @@
 """Tensor methods in Python that are no ops."""
 
+from types import FunctionType
+
+from tinygrad_ext.core.call.dispatched import set_dispatch
 from tinygrad_ext.core.call.interop import flips
 from tinygrad_ext.core.call.later import later
 from tinygrad_ext.core.call.op_tables import functions
@@ -13,7 +16,20 @@ def install():
     for room in (asked, interop, copying, sharing, legacy, of_other_kinds):
         _METHODS.update(room.METHODS)
     for name, fn in _METHODS.items():
+        if isinstance(fn, FunctionType) and fn.__qualname__ != fn.__qualname__.lstrip("<_"):
+            fn.__qualname__ = name  # Python's own errors say it
         setattr(Tensor, name, fn)
+
+
+def _repr(self, *, tensor_contents=None):
+    """The text of a tensor; tensor_contents: text in place of its elements, for subclasses that show something else."""
+    from tinygrad_ext.tensor.printing import tensor_repr  # lazy: few programs print at all
+
+    was = set_dispatch(False)
+    try:
+        return tensor_repr(self, tensor_contents=tensor_contents)
+    finally:
+        set_dispatch(was)
 
 
 def _is_nonzero(self):
@@ -129,6 +145,7 @@ _OTHER_KINDS = (
     "is_xpu",
 )
 _METHODS = {
+    "__repr__": _repr,
     "chalf": _chalf,
     "lu": _lu,
     "to_sparse": _to_sparse,

@@ -4,6 +4,7 @@ import numpy as np
 
 from tinygrad_ext.autograd.gradcheck.kinks import explain
 from tinygrad_ext.autograd.gradcheck.result import Entry, Pair
+from tinygrad_ext.autograd.gradcheck.subject import array
 
 
 def pair_of(subject, view, number, **fields):
@@ -72,7 +73,7 @@ def _index(flat, t):
 def lost_step(subject, number, entry, eps):
     """A hint when eps is below what the input's dtype can show at an element."""
     name, x = subject.inputs[number]
-    value = x.detach().numpy()[entry.input_index]
+    value = array(x)[entry.input_index]
     gap = np.spacing(np.abs(value).astype(value.real.dtype))
     if gap < eps / 100:
         return ""

@@ -6,7 +6,7 @@ central slopes of both steps agree. Elsewhere there is a kink if the slopes fart
 
 import numpy as np
 
-from tinygrad_ext.autograd.gradcheck.subject import memory
+from tinygrad_ext.autograd.gradcheck.subject import array, memory
 
 
 def explain(subject, view, number, entry, options):
@@ -62,7 +62,7 @@ def _kind(at, options):
 def _sentence(subject, view, number, entry, kind, at, eps):
     name, x = subject.inputs[number]
     place = f"{name}[{', '.join(map(str, entry.input_index))}]" if entry.input_index else name
-    value = x.detach().numpy()[entry.input_index]
+    value = array(x)[entry.input_index]
     left, right = (at[-1] - at[-2]) / eps, (at[2] - at[1]) / eps
     return (
         f"{kind} near {place} = {value:.6g}: there {view.name} has slope {left:.6g} to the left and {right:.6g} to the "

@@ -5,6 +5,7 @@ import inspect
 import numpy as np
 
 from tinygrad_ext.autograd.function import Function
+from tinygrad_ext.core.call.construct import from_numpy
 from tinygrad_ext.core.data.tensor import Tensor
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -119,14 +120,38 @@ def _is_floating(t):
 
 
 def array(t):
-    """A tensor's memory as an array; bfloat16 as float32, which is a copy."""
+    """A tensor's memory as an array; bfloat16 as float32, which is a copy, as is that of a wrapper."""
+    if _wraps(t):
+        return np.array(t.detach().tolist(), t.dtype.name)
     return (t if t.dtype.name != "bfloat16" else t.detach().float()).numpy(force=True)
+
+
+def _wraps(t):
+    """Whether a tensor is of a class that carries its operations out itself: its memory need not be its elements."""
+    return type(t).__torch_dispatch__ is not Tensor.__torch_dispatch__
+
+
+class _Wrapped:
+    """What is asked of the array through which a wrapper is written to: by its own `copy_`, as a whole."""
+
+    def __init__(self, t):
+        self.tensor, self.cells = t, array(t)
+        self.shape, self.size, self.dtype = self.cells.shape, self.cells.size, self.cells.dtype
+
+    def __getitem__(self, where):
+        return self.cells[where]
+
+    def __setitem__(self, where, values):
+        self.cells[where] = values
+        self.tensor.detach().copy_(from_numpy(self.cells.copy()))
 
 
 def memory(name, t):
     """An array through which an input is written to."""
     if t.dtype.name == "bfloat16":
         raise TypeError(f"gradcheck: {name} is bfloat16, too coarse for differences; pass it as .double()")
+    if _wraps(t):
+        return _Wrapped(t)
     found = t.detach().numpy()
     if not found.flags.writeable:
         raise ValueError(f"gradcheck: the memory of {name} is read-only; pass a copy of it: {name}.clone()")

@@ -17,8 +17,9 @@ from tinygrad_ext.core.call.dispatch cimport (
 from tinygrad_ext.core.call.inplace cimport inplace_below
 from tinygrad_ext.core.call.levels cimport Observer, OpForm, Operation, form_of, push_level
 from tinygrad_ext.core.call.overloaded cimport dispatches
-from tinygrad_ext.core.call.subclass cimport as_class
-from tinygrad_ext.core.data.tensor cimport Tensor, alias, exact, needs_grad
+from tinygrad_ext.core.call.subclass cimport any_dispatching, as_class
+from tinygrad_ext.core.call.subclass import attributes_of, set_attributes
+from tinygrad_ext.core.data.tensor cimport Carried, Tensor, alias, exact, needs_grad
 from tinygrad_ext.core.data.types cimport F_DEFAULT, F_KEYWORD, F_LIST
 
 cdef extern from "Python.h":
@@ -52,12 +53,24 @@ cdef int must_dispatch(PyObject **args, Py_ssize_t n) except -1:
 
 
 cdef bint _brings(object o, int depth) except -1:
+    if type(o) is Carried:
+        return any_dispatching() and _stands_for_one(<Carried>o)
     if isinstance(o, Tensor):
         return dispatches(Py_TYPE(o))
     if depth and isinstance(o, (list, tuple)):
         for item in o:
             if _brings(item, depth - 1):
                 return True
+    return False
+
+
+cdef bint _stands_for_one(Carried o) except -1:
+    """Whether what a level carries has such tensors at the bottom: its rules compute with those."""
+    if not hasattr(o.level, "parts"):
+        return False
+    for part in o.level.parts(o):
+        if isinstance(part, Tensor) and not exact(part) and _brings(part, 0):
+            return True
     return False
 
 
@@ -314,7 +327,7 @@ cdef Tensor alike(Tensor t):
     made = as_class(made, type(t))
     if t.extra is not None and "shown_device" in t.extra:
         made.extra = {"shown_device": t.extra["shown_device"]}
-    made.__dict__.update(t.__dict__)
+    set_attributes(made, attributes_of(t))
     return made
 
 

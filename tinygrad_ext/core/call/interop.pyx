@@ -15,7 +15,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 from tinygrad_ext.core.call.dispatch cimport state
 from tinygrad_ext.core.data.devices cimport copy_bytes, storage_on
-from tinygrad_ext.core.data.dtype cimport CODED, CPU, META, device_flipped, device_for, dtype_id, dtype_of, flips_of, is_host
+from tinygrad_ext.core.data.dtype cimport CODED, CPU, META, device_flipped, device_for, device_of, dtype_id, dtype_of, flips_of, is_host
 from tinygrad_ext.core.data.geometry cimport ANY_ROOM, LARGEST_MEMORY, reach, read_numbers
 from tinygrad_ext.core.data.storage cimport Storage, borrow_storage, new_storage
 from tinygrad_ext.core.call.places cimport here, place_text
@@ -23,7 +23,7 @@ from tinygrad_ext.core.call.subclass cimport bare
 from tinygrad_ext.core.loops.copy cimport clone
 from tinygrad_ext.core.data.tensor cimport (
     READONLY, Carried, Parameter, Tensor, alias, blank, bump, dtype_title, empty, exact, finish, flips_words, needs_grad,
-    set_geometry,
+    set_geometry, shown_device,
 )
 from tinygrad_ext.core.data.types cimport (
     ITEMSIZE, TGX_BF16, TGX_BOOL, TGX_C32, TGX_MAX_DIMS, TGX_NTYPES, int32_t, int64_t, is_complex, is_integral, is_signed,
@@ -349,6 +349,9 @@ def numpy(Tensor self, *, bint force=False):
         raise TypeError(f"Got unsupported ScalarType {dtype_title(self.tid)}: NumPy has no such dtype. Convert first, for example with "
                         ".float().")
     if self.device_id != 0:
+        if self.device_id == META and shown_device(self) is not device_of(META):
+            raise RuntimeError(f".numpy() is not supported for tensor subclasses that wrap other tensors, as {type(self).__name__} "
+                               "does: call it on what is wrapped")
         raise TypeError(f"can't convert {self.device} device type tensor to numpy. "
                         + ("It has no data: make it on the cpu." if self.storage is None
                            else "Use Tensor.cpu() to copy the tensor to host memory first."))

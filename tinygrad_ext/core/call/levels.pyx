@@ -25,11 +25,11 @@ from tinygrad_ext.core.call.arguments cimport check_row
 from tinygrad_ext.core.call.dispatch cimport (
     COMPOSITE, FUNCTIONAL, INPLACE, MAX_ARGS, OUT, Op, TGX_LEVELS, call_op, set_levels, state, tgx_state, uint32_t,
 )
-from tinygrad_ext.core.data.dtype cimport META, device, device_of, dtype
+from tinygrad_ext.core.data.dtype cimport META, device, dtype
 from tinygrad_ext.core.call.inplace cimport call_inplace, call_out
 from tinygrad_ext.core.call.places cimport here, place_text, tgx_place
 from tinygrad_ext.core.data.tensor cimport (
-    REQUIRES_GRAD, Carried, Tensor, blank_carried, checked_numel, finish, needs_grad, set_geometry,
+    REQUIRES_GRAD, Carried, Tensor, blank_carried, checked_numel, finish, needs_grad, set_geometry, shown_device,
 )
 from tinygrad_ext.core.data.table_gen cimport is_complex, is_inexact
 from tinygrad_ext.core.data.types cimport F_WRITE, TGX_MAX_DIMS, int64_t
@@ -197,7 +197,7 @@ cdef class Level:
         Return NotImplemented to let the shape and dtype answer that the value was made with.
         """
         if name == "device":
-            return (<Carried>value).shown_device
+            return shown_device(value)
         if name == "__repr__":
             return f"<{type(self).__name__} value, shape {list(value.shape)}, {value.dtype}>"
         if name in _READS_ELEMENTS:

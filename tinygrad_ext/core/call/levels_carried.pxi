@@ -83,7 +83,7 @@ cdef object _ask_level(Carried o, str how, tuple given):
 cdef object _known(Carried o, str name):
     """What shape, dtype and device say; NotImplemented where the tensor's own attribute does."""
     if name == "device":
-        return o.shown_device
+        return shown_device(o)
     if name == "is_complex":
         return is_complex(o.tid)
     if name == "is_floating_point":
@@ -152,7 +152,7 @@ cdef Carried carry_like(Level level, object value, Tensor like):
         n *= max(t.sizes[i], 1)
     t.tid, t.device_id = like.tid, META
     t.level, t.value = level, value
-    t.shown_device = (<Carried>like).shown_device if type(like) is Carried else device_of(like.device_id)
+    t.shown_device = shown_device(like)
     t.bits |= REQUIRES_GRAD     # it is no mere number where an op takes either
     finish(t)
     return t
@@ -168,7 +168,7 @@ cdef Carried carry_row(Level level, Tensor rows):
         n *= max(t.sizes[i], 1)
     t.tid, t.device_id = rows.tid, META
     t.level, t.value = level, rows
-    t.shown_device = (<Carried>rows).shown_device if type(rows) is Carried else device_of(rows.device_id)
+    t.shown_device = shown_device(rows)
     if t.rank == 0 or needs_grad(rows):
         t.bits |= REQUIRES_GRAD     # of no dimensions: it is no mere number where an op takes either
     finish(t)

@@ -3,6 +3,8 @@
 
 Neither the `__new__` nor the `__init__` of the subclass runs: both may want arguments that only its author knows.
 """
+from copyreg import _slotnames
+
 from cpython.object cimport PyObject, PyTypeObject
 from tinygrad_ext.core.call.dispatch cimport state
 from tinygrad_ext.core.data.dtype cimport CPU, META, device as Device, dtype_id
@@ -10,6 +12,7 @@ from tinygrad_ext.core.data.dtype import get_default_dtype
 from tinygrad_ext.core.data.geometry cimport ANY_ROOM, reach, read_numbers
 from tinygrad_ext.core.data.tensor cimport FRESH
 from tinygrad_ext.core.data.slots cimport slot
+from tinygrad_ext.core.data.tensor import attributes_of as plain_attributes
 from tinygrad_ext.core.data.tensor cimport (
     REQUIRES_GRAD, RETAINS_GRAD, Carried, Tensor, alias, blank, finish, let_know, needs_grad, set_geometry,
 )
@@ -40,9 +43,29 @@ cdef extern from "Python.h":
     unsigned long Py_TPFLAGS_HEAPTYPE
 
 
+cdef bint _any_dispatching = False
+cdef object _noted = None           # the last class that was looked at
+
+
+cdef int _note(cls) except -1:
+    global _any_dispatching, _noted
+    if not _any_dispatching and cls is not _noted:
+        _any_dispatching, _noted = _has_dispatch(cls), cls
+    return 0
+
+
+cdef bint _has_dispatch(cls) except -1:
+    return getattr(cls, "__torch_dispatch__", None) is not getattr(Tensor, "__torch_dispatch__", None)
+
+
+cdef bint any_dispatching() noexcept:
+    return _any_dispatching
+
+
 cdef Tensor bare(cls):
     if not (isinstance(cls, type) and issubclass(cls, Tensor)):
         raise TypeError(f"expected a subclass of Tensor, not {cls!r}")
+    _note(cls)
     return _made_by((<CType *>Tensor).tp_new, cls)
 
 
@@ -99,6 +122,25 @@ def new(cls, *args, **kwargs):
     if (args or kwargs) and cls.__init__ is not Tensor.__init__:
         Tensor.__init__(made, *args, **kwargs)
     return made
+
+
+def attributes_of(Tensor t not None):
+    """What the instance alone has: its attributes and the slots of its class that are set, as a dict."""
+    cdef dict held = dict(plain_attributes(t) or ())
+    for name in _slotnames(type(t)):
+        if hasattr(t, name):
+            held[name] = getattr(t, name)
+    return held
+
+
+def set_attributes(Tensor t not None, dict attributes not None):
+    """Give t what `attributes_of` found."""
+    slots = _slotnames(type(t))
+    for name, value in attributes.items():
+        if name in slots:
+            setattr(t, name, value)
+        else:
+            t.__dict__[name] = value
 
 
 def is_filled(Tensor t not None):
@@ -171,7 +213,7 @@ def make_wrapper_subclass(cls, size, strides=None, storage_offset=None, memory_f
     cdef int64_t[TGX_MAX_DIMS] steps
     cdef int i, rank = read_numbers(size, sizes, "_make_wrapper_subclass", "size")
     cdef Tensor plain = blank(rank)
-    if device is not None or getattr(cls, "__torch_dispatch__", None) is not getattr(Tensor, "__torch_dispatch__"):
+    if device is not None or _has_dispatch(cls):
         plain.extra = {"shown_device": Device("cpu" if device is None else device)}
     plain.tid = dtype_id(get_default_dtype() if dtype is None else dtype)
     plain.device_id = META

@@ -10,7 +10,7 @@ cdef dict _slots = {}
 
 
 def set_slot(str name, fn):
-    """Fill a slot: "repr", "grad_fn", "zeros", "clone", ..."""
+    """Fill a slot: "grad_fn", "zeros", "clone", ..."""
     _slots[name] = fn
 
 

@@ -318,9 +318,6 @@ cdef class Tensor:
     def __contains__(self, item):
         return slot("contains")(self, item)
 
-    def __repr__(self):
-        return slot("repr")(self)
-
     def __bool__(self):
         return bool(self._only_element("Boolean value of Tensor"))
 

@@ -180,6 +180,8 @@ cdef Tensor view(Tensor t, const int64_t *shape, const int64_t *strides, int ndi
 
 
 cdef object shown_device(Tensor t):
+    if type(t) is Carried:
+        return (<Carried>t).shown_device
     if t.device_id == META and t.extra is not None and "shown_device" in t.extra:
         return t.extra["shown_device"]
     return device_of(t.device_id)

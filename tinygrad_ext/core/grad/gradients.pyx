@@ -14,7 +14,7 @@ from tinygrad_ext.core.call.levels cimport HostOperation, offer
 from tinygrad_ext.core.grad.node cimport Hooks, Meta, Node
 from tinygrad_ext.core.data.slots cimport slot
 from tinygrad_ext.core.data.tensor cimport (
-    CONTIGUOUS, REQUIRES_GRAD, Carried, Tensor, exact, needs_grad, set_grad, shape_text, shown_device)
+    CONTIGUOUS, REQUIRES_GRAD, Tensor, exact, needs_grad, set_grad, shape_text, shown_device)
 from tinygrad_ext.core.data.types cimport is_complex
 
 # The functions of the upper layers that the hot path calls, read from the slots once they are filled.
@@ -70,7 +70,6 @@ cdef Tensor _from_elsewhere(Meta *m, Tensor g, Node source, int index):
     if flips_of(g.device_id):
         g = slot("clone")(g)
     if (not (is_host(g.device_id) and m.device_id == CPU)
-            and not (type(g) is Carried and (<Device>(<Carried>g).shown_device).id == m.device_id)
             and (<Device>shown_device(g)).id != m.device_id):
         raise RuntimeError(f"{_giver(source)} returned an invalid gradient at index {index} - expected device "
                            f"{device_of(m.device_id)} but got {g.device}")

@@ -11,14 +11,14 @@ from tinygrad_ext.core.call cimport dispatch
 from tinygrad_ext.core.loops.copy cimport clone
 from tinygrad_ext.core.grad.cuts import note_cut_of
 from tinygrad_ext.core.call.dispatch cimport MAX_ARGS, Op, forward, state
-from tinygrad_ext.core.data.dtype cimport device_of, dtype_of, make_size
+from tinygrad_ext.core.data.dtype cimport dtype_of, make_size
 from tinygrad_ext.core.grad.edges cimport set_node
 from tinygrad_ext.core.grad.history cimport check_targets, connect, enter, give_history, keep, keep_number, rewrite
 from tinygrad_ext.core.call.inplace cimport forward_into
 from tinygrad_ext.core.grad.node cimport FRESH, Node, follow, hang, reserve_outputs, set_meta
 from tinygrad_ext.core.grad.rules cimport RuleNode
 from tinygrad_ext.core.data.slots cimport slot
-from tinygrad_ext.core.data.tensor cimport Tensor, version_of
+from tinygrad_ext.core.data.tensor cimport Tensor, shown_device, version_of
 from tinygrad_ext.core.data.types cimport P_DEVICE, P_GEOMETRY, P_INPUT, P_RESULT, P_SHAPE, uint64_t
 
 cdef uint64_t NEEDED = <uint64_t>1 << 63
@@ -71,7 +71,7 @@ cdef object _measure_of(object o, int kind):
     if kind == P_GEOMETRY:
         return (<Tensor>o).shape, (<Tensor>o).stride(), (<Tensor>o).storage_offset()
     if kind == P_DEVICE:
-        return device_of((<Tensor>o).device_id) if isinstance(o, Tensor) else None
+        return shown_device(<Tensor>o) if isinstance(o, Tensor) else None
     return dtype_of((<Tensor>o).tid) if isinstance(o, Tensor) else None
 
 
