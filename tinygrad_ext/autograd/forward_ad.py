@@ -107,9 +107,10 @@ def make_dual(tensor, tangent, *, level=None):
 def unpack_dual(tensor, *, level=None):
     """The value of a dual tensor and its derivative, as a named tuple (primal, tangent).
 
-    tangent is None where there is none: of a plain tensor, and of all outside a dual level.
+    tangent is None where there is none: of a plain tensor, and of all outside a dual level. Of what does not change with
+    its dual inputs, as a drawn number, it is zeros.
     """
     found = _current()
     if found is None:
         return UnpackedDualTensor(later("forward mode").without_level(tensor), None)
-    return UnpackedDualTensor(found.primal(tensor), found.tangent(tensor))
+    return UnpackedDualTensor(*later("forward mode").unpacked(found, tensor))

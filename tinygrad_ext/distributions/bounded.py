@@ -7,7 +7,7 @@ from tinygrad_ext.core.call.boundary import boundary
 
 from . import constraints
 from .distribution import Distribution
-from .utils import broadcast_all, euler_constant
+from .utils import all_true, broadcast_all, euler_constant
 
 
 @boundary
@@ -23,7 +23,7 @@ class Uniform(Distribution):
     def __init__(self, low, high, validate_args=None):
         self.low, self.high = broadcast_all(low, high)
         super().__init__(self.low.size(), validate_args=validate_args)
-        if self._validate_args and not bool((self.low < self.high).all()):
+        if self._validate_args and not all_true(self.low < self.high):
             raise ValueError("Uniform is not defined when low >= high")
 
     arg_constraints = {
@@ -219,9 +219,9 @@ class Weibull(Distribution):
 
     @property
     def mode(self):
-        """The mode."""
+        """The mode, nan for concentrations below 1, whose densities have none."""
         power = self.concentration
-        return self.scale * ((power - 1) / power).clamp(min=0) ** power.reciprocal()
+        return self.scale * ((power - 1) / power) ** power.reciprocal()
 
     @property
     def variance(self):

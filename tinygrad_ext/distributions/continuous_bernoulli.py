@@ -7,7 +7,7 @@ from tinygrad_ext.core.call.boundary import boundary
 
 from . import constraints
 from .discrete import _Binary
-from .utils import clamp_probs
+from .utils import clamp_probs, lazy_property, logits_to_probs
 
 
 @boundary
@@ -31,6 +31,11 @@ class ContinuousBernoulli(_Binary):
         self._lims = lims
         if probs is not None:
             self.probs = clamp_probs(self.probs)
+
+    @lazy_property
+    def probs(self):
+        """The parameter, never 0 or 1."""
+        return clamp_probs(logits_to_probs(self.logits, is_binary=True))
 
     def _outside(self):
         return (self.probs <= self._lims[0]) | (self.probs > self._lims[1])

@@ -90,9 +90,7 @@ class Binomial(_Counted):
         """The logarithm of the probability of each count."""
         value, n = self._checked(value), self.total_count
         ways = tg.lgamma(n + 1) - tg.lgamma(value + 1) - tg.lgamma(n - value + 1)
-        # log(1 + exp(l)) as max(l, 0) + log1p(exp(-|l|)), which does not overflow
-        spread = n * self.logits.clamp(min=0) + n * tg.log1p(tg.exp(-self.logits.abs()))
-        return value * self.logits + ways - spread
+        return value * self.logits + ways + n * tg.nn.functional.logsigmoid(-self.logits)
 
     def entropy(self):
         """The entropy, for one number of trials.

@@ -7,7 +7,7 @@ from tinygrad_ext.core.call.boundary import boundary
 
 from . import constraints
 from .distribution import Distribution
-from .utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logits
+from .utils import all_true, broadcast_all, lazy_property, logits_to_probs, probs_to_logits
 
 
 def _only_one(probs, logits):
@@ -114,7 +114,7 @@ class Geometric(_Binary):
 
     def __init__(self, probs=None, logits=None, validate_args=None):
         super().__init__(probs, logits, validate_args)
-        if self._validate_args and probs is not None and not bool((self.probs > 0).all()):
+        if self._validate_args and probs is not None and not all_true(self.probs > 0):
             raise ValueError(f"Geometric: expected probs above 0, but found invalid values:\n{self.probs}")
 
     @property

@@ -1,10 +1,12 @@
 """The base of the distributions: shapes, expansion, checks of parameters and of samples."""
 
+import warnings
+
 import tinygrad_ext as tg
 from tinygrad_ext.core.call.boundary import boundary
 
 from . import constraints
-from .utils import lazy_property
+from .utils import all_true, lazy_property
 
 
 def _as_size(shape):
@@ -13,6 +15,15 @@ def _as_size(shape):
         return tg.Size(shape)
     except TypeError:
         return shape
+
+
+def _warn_unchecked(distribution, name, what_to_do):
+    kind = type(distribution)
+    warnings.warn(
+        f"{kind} does not define `{name}`, so nothing is checked by it: {what_to_do} or pass validate_args=False",
+        UserWarning,
+        stacklevel=4,
+    )
 
 
 @boundary
@@ -57,6 +68,7 @@ class Distribution:
         try:
             named = self.arg_constraints
         except NotImplementedError:
+            _warn_unchecked(self, "arg_constraints", "set it to a dict of constraints, or to {},")
             return
         for name, constraint in named.items():
             if constraints.is_dependent(constraint):
@@ -64,7 +76,7 @@ class Distribution:
             if name not in self.__dict__ and isinstance(getattr(type(self), name, None), lazy_property):
                 continue  # computed from the one that was given
             value = getattr(self, name)
-            if not bool(constraint.check(value).all()):
+            if not all_true(constraint.check(value)):
                 raise ValueError(
                     f"Expected parameter {name} ({type(value).__name__} of shape {tuple(value.shape)}) of distribution "
                     f"{self!r} to satisfy the constraint {constraint!r}, but found invalid values:\n{value}"
@@ -183,8 +195,9 @@ class Distribution:
         try:
             support = self.support
         except NotImplementedError:
+            _warn_unchecked(self, "support", "set it to a constraint,")
             return
-        if not bool(support.check(value).all()):
+        if not all_true(support.check(value)):
             raise ValueError(
                 f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) to be within the "
                 f"support ({support!r}) of the distribution {self!r}, but found invalid values:\n{value}"

@@ -1,6 +1,7 @@
 """Distributions over matrices: Wishart, and Cholesky factors of correlations (LKJ)."""
 
 import math
+import warnings
 
 import tinygrad_ext as tg
 from tinygrad_ext.core.call.boundary import boundary
@@ -10,7 +11,7 @@ from .distribution import Distribution
 from .exp_family import ExponentialFamily
 from .gamma import Beta, Chi2
 from .multivariate import GivenMatrix, _half_log_det
-from .utils import _standard_normal, op
+from .utils import _standard_normal, all_true, op
 
 
 def _mvlgamma(a, p):
@@ -51,7 +52,7 @@ class Wishart(GivenMatrix, ExponentialFamily):
             raise ValueError("scale_tril must be at least two-dimensional, with optional leading batch dimensions")
         df = df if isinstance(df, tg.Tensor) else tg.tensor(df, dtype=matrix.dtype, device=matrix.device)
         batch, event = tg.broadcast_shapes(matrix.shape[:-2], df.shape), matrix.shape[-2:]
-        if bool((df <= event[-1] - 1).any()):
+        if not all_true(df > event[-1] - 1):
             raise ValueError(f"Value of df={df} expected to be greater than ndim - 1 = {event[-1] - 1}.")
         self.df = df.expand(batch)
         self._take(name, matrix, batch)
@@ -94,8 +95,24 @@ class Wishart(GivenMatrix, ExponentialFamily):
         return self.df[..., None, None] * (scale.square() + diagonal.unsqueeze(-1) * diagonal.unsqueeze(-2))
 
     def rsample(self, sample_shape=(), max_try_correction=None):
-        """Draw samples with gradients to the parameters, by their Cholesky factors (Bartlett)."""
-        sample_shape = tg.Size(sample_shape)
+        """Draw samples with gradients to the parameters.
+
+        A sample that rounding has left singular is drawn anew, with a warning, up to ``max_try_correction`` (10) times.
+        """
+        sample_shape, warned = tg.Size(sample_shape), False
+        found = self._drawn(sample_shape)
+        for _ in range(10 if max_try_correction is None else max_try_correction):
+            regular = self.support.check(found)
+            if all_true(regular):
+                break
+            if not warned:
+                warnings.warn("Singular sample detected.", UserWarning, stacklevel=2)
+                warned = True
+            found = tg.where(regular.unsqueeze(-1).unsqueeze(-1), found, self._drawn(sample_shape))
+        return found
+
+    def _drawn(self, sample_shape):
+        """Samples by their Cholesky factors (Bartlett)."""
         size = self._event_shape[-1]
         noise = self._dist_chi2.rsample(sample_shape).sqrt().diag_embed()
         below = tg.tril_indices(size, size, -1)
@@ -107,7 +124,7 @@ class Wishart(GivenMatrix, ExponentialFamily):
     def log_prob(self, value):
         """The logarithm of the density."""
         value, size = self._checked(value), self._event_shape[-1]
-        half_log_det = _half_log_det(op("linalg.cholesky")(value))
+        half_log_det = op("linalg.slogdet")(value).logabsdet / 2
         inside = op("linalg.solve_triangular")(self._unbroadcasted_scale_tril, value, upper=False)
         inside = op("linalg.solve_triangular")(self._unbroadcasted_scale_tril.mT, inside, upper=True)
         trace = inside.diagonal(dim1=-2, dim2=-1).sum(-1)
@@ -123,11 +140,11 @@ class Wishart(GivenMatrix, ExponentialFamily):
 
     @property
     def _natural_params(self):
-        return -self.precision_matrix / 2, self.df / 2
+        return -self.precision_matrix / 2, (self.df - self._event_shape[-1] - 1) / 2
 
     def _log_normalizer(self, x, y):
         size = x.shape[-1]
-        log_det = 2 * _half_log_det(op("linalg.cholesky")(-2 * x))
+        log_det, y = op("linalg.slogdet")(-2 * x).logabsdet, y + (size + 1) / 2
         return y * (size * math.log(2) - log_det) + _mvlgamma(y, size)
 
 

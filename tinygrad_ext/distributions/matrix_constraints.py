@@ -3,7 +3,7 @@
 import tinygrad_ext as tg
 
 from .constraint_base import Constraint
-from .utils import op
+from .utils import all_true, op
 
 
 class _LowerTriangular(Constraint):
@@ -40,7 +40,7 @@ class _Symmetric(_Square):
     def check(self, value):
         """Whether it equals its transpose."""
         square = super().check(value)
-        if not bool(square.all()):
+        if not all_true(square):
             return square
         return tg.isclose(value, value.mT, atol=1e-6).all(-1).all(-1)
 
@@ -49,7 +49,7 @@ class _PositiveSemidefinite(_Symmetric):
     def check(self, value):
         """Whether no eigenvalue is negative."""
         symmetric = super().check(value)
-        if not bool(symmetric.all()):
+        if not all_true(symmetric):
             return symmetric
         return (op("linalg.eigvalsh")(value) >= 0).all(-1)
 
@@ -58,6 +58,6 @@ class _PositiveDefinite(_Symmetric):
     def check(self, value):
         """Whether it has a Cholesky factor."""
         symmetric = super().check(value)
-        if not bool(symmetric.all()):
+        if not all_true(symmetric):
             return symmetric
         return op("linalg.cholesky_ex")(value).info == 0

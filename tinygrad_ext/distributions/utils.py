@@ -5,6 +5,7 @@ from numbers import Number
 
 import tinygrad_ext as tg
 from tinygrad_ext.core.call.boundary import boundary
+from tinygrad_ext.core.data.tensor import Carried
 
 euler_constant = 0.57721566490153286060
 
@@ -24,6 +25,11 @@ def op(name):
             f"distributions: this needs the op {name}, which tinygrad_ext does not have yet; what else the "
             "distribution has (log_prob, mean, ...) works"
         ) from None
+
+
+def all_true(valid):
+    """Whether a check holds everywhere. While a graph is captured, which would keep the answer, it is not asked."""
+    return (type(valid) is Carried and hasattr(valid.level, "graph")) or bool(valid.all())
 
 
 @boundary

@@ -98,6 +98,14 @@ def _fitted(primal, tangent):
     return tangent
 
 
+def unpacked(level, value):
+    """A value and its tangent, zeros for one that follows no tangent; None for one that has none."""
+    primal, tangent = level.primal(value), level.tangent(value)
+    if tangent is None and level.owns(value) and value.value.still:
+        tangent = functions["zeros_like"](primal)
+    return primal, tangent
+
+
 def without_level(value):
     """A value after its level ended: dual tensors are their primals then."""
     return value.value.primal if type(value) is Carried and isinstance(value.level, Dual) else value

@@ -22,12 +22,13 @@ cdef class Pair:
         primal: the value.
         loose: the tangent may share its memory with others than the views of this one.
         base, view: what this is a view of, and how tangents of that become tangents of this.
+        still: it does not follow the tangents of what it was made of, as a drawn number: who asks for its own gets zeros.
     """
 
     cdef public object primal
     cdef public Pair base
     cdef public object view
-    cdef public bint loose
+    cdef public bint loose, still
     cdef object _tangent, _found        # of a view: and the tangent of the base that it was taken from
 
     def __init__(self, primal, tangent=None, Pair base=None, view=None, bint loose=False):
@@ -62,6 +63,7 @@ cdef class Pair:
     def clear(self):
         """Zeros are written."""
         if self.base is None:
+            self.still = self.still or self._tangent is not None
             self._tangent = None
         elif self.slope() is not None:
             self.own(self.slope()).zero_()
@@ -69,6 +71,7 @@ cdef class Pair:
     def detach(self):
         """The value is no function of anything from now on, nor a view."""
         self._tangent = self.base = None
+        self.still = False
 
 
 def _blank(like, primal):
@@ -133,7 +136,10 @@ cdef class Pairs(Observer):
         if not moves:
             return self.joined((<Operation>operation).run(tuple(self.stripped(args))), None, duals)
         result, found = rule(operation, self.stripped(args), self.derivatives(args))
-        return self.joined(result, found, duals)
+        result = self.joined(result, found, duals)
+        if found is None and type(result) is Carried and (<Carried>result).level is self:
+            (<Pair?>(<Carried>result).value).still = True
+        return result
 
     # ---- values ----------------------------------------------------------------------------------------------------
 
