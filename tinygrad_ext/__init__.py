@@ -162,6 +162,7 @@ _LAZY_NAMES = {
     **dict.fromkeys(
         (
             "_assert_async",
+            "_assert_tensor_metadata",
             "_check",
             "_check_index",
             "_check_is_size",

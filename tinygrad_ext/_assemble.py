@@ -26,6 +26,8 @@ from tinygrad_ext.tensor import methods as python_methods
 
 later.set_modules(
     {
+        "autocast": "tinygrad_ext.amp.autocast_mode",
+        "autocast state": "tinygrad_ext.amp.state",
         "extensions": "tinygrad_ext.extension.loading",
         "opcheck": "tinygrad_ext.testing.opcheck",
         "plugins": "tinygrad_ext.plugins",

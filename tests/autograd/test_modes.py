@@ -84,9 +84,18 @@ def test_modes_belong_to_their_thread():
     assert seen == [True]
 
 
-def test_classes_cannot_be_decorated():
-    with pytest.raises(TypeError, match="decorate its methods"):
-        tg.no_grad()(int)
+def test_classes_are_decorated_with_a_warning():
+    class Seen:
+        def __init__(self):
+            self.made = tg.is_grad_enabled()
+
+        def now(self):
+            return tg.is_grad_enabled()
+
+    with pytest.warns(FutureWarning, match="Decorating classes is deprecated"):
+        decorated = tg.no_grad()(Seen)
+    seen = decorated()
+    assert isinstance(seen, Seen) and not seen.made and seen.now()
 
 
 def test_inference_tensors_stay_out_of_graphs():

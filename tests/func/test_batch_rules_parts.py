@@ -219,3 +219,44 @@ def test_solve(a, right, in_dims):
     assert vmap(f, in_dims)(*[x if d is None else x[:0] for x, d in zip(args, in_dims)]).shape[0] == 0
     twice = [x if d is None else tg.stack([x, x]) for x, d in zip(args, in_dims)]
     assert tg.allclose(vmap(vmap(f, in_dims), in_dims)(*twice)[1], vmap(f, in_dims)(*args))
+
+
+# ---- samples with too few dimensions ---------------------------------------------------------------------------------
+
+TOO_FEW = {
+    "view_as_complex": (tg.view_as_complex, (), "one or more dimensions"),
+    "select": (lambda x: tg.select(x, 0, 0), (), "0-dim tensor"),
+    "narrow": (lambda x: tg.narrow(x, 0, 0, 0), (), "0-dim tensor"),
+    "unbind": (lambda x: tg.unbind(x)[0], (), "Dimension specified as 0"),
+    "tril": (tg.tril, (2,), "at least 2 dimensions"),
+    "qr": (lambda x: tg.linalg.qr(x)[0], (2,), "at least 2"),
+    "lu_factor": (lambda x: tg.linalg.lu_factor(x)[0], (2,), "at least 2"),
+}
+
+
+@pytest.mark.parametrize("name", TOO_FEW)
+def test_a_sample_is_refused_as_without_a_batch(name):
+    f, shape, _ = TOO_FEW[name]
+    with pytest.raises((RuntimeError, IndexError)) as alone:
+        f(tg.ones(shape))
+    for batch in (1, 2, 3):
+        with pytest.raises(type(alone.value)) as batched:
+            vmap(f)(tg.ones(batch, *shape))
+        assert str(batched.value).partition("\n")[0] == str(alone.value).partition("\n")[0]
+
+
+def test_shapes_of_samples_are_asked_about_by_nobody():
+    """What a capture or a mode sees of an op under vmap is the op alone."""
+    f = vmap(lambda x: x.tril() @ x)
+    x = tg.arange(12.0).reshape(3, 2, 2)
+    traced = tg.jit.trace(f, (x,))
+    assert tg.equal(traced(x * 2.0), f(x * 2.0)) and "empty" not in str(traced.graph)
+
+
+@pytest.mark.parametrize("in_dims", [(0, None), (None, 0), (0, 0)])
+def test_cat_passes_over_what_is_empty(in_dims):
+    x = tg.arange(20.0).reshape(5, 2, 2) if in_dims[0] == 0 else tg.arange(4.0).reshape(2, 2)
+    empty = tg.ones(5, 0) if in_dims[1] == 0 else tg.ones(0)
+    found = vmap(lambda x, y: tg.cat([y, x, x], -1), in_dims)(x, empty)
+    assert tg.equal(found, tg.cat([x.expand(5, 2, 2)] * 2, -1))
+    assert vmap(lambda y: tg.cat([y, y]))(tg.ones(5, 0)).shape == (5, 0)

@@ -107,8 +107,8 @@ def make_dual(tensor, tangent, *, level=None):
 def unpack_dual(tensor, *, level=None):
     """The value of a dual tensor and its derivative, as a named tuple (primal, tangent).
 
-    tangent is None where there is none: of a plain tensor, and of all outside a dual level. Of what does not change with
-    its dual inputs, as a drawn number, it is zeros.
+    tangent is None where there is none: of a plain tensor, and of all outside a dual level. It is zeros for what does
+    not change with its dual inputs, as a drawn number.
     """
     found = _current()
     if found is None:

@@ -3,11 +3,28 @@
 import warnings
 
 from tinygrad_ext.core.data.tensor import Tensor
+from tinygrad_ext.core.grad.engine import current_pass
 
 
 class _VariableMeta(type):
     def __instancecheck__(cls, instance):
         return isinstance(instance, Tensor)
+
+
+class _Engine:
+    """What libraries reach by `Variable._execution_engine`."""
+
+    def queue_callback(self, callback):
+        """Call callback() when the backward pass that runs now is over. RuntimeError where none runs."""
+        running = current_pass()
+        if running is None:
+            raise RuntimeError(
+                "Final callbacks can only be installed during backward pass: call queue_callback() in a hook or in the "
+                "backward of a Function"
+            )
+        if not callable(callback):
+            raise TypeError(f"queue_callback(): argument 'callback' must be callable, not {type(callback).__name__}")
+        running.call_at_end(callback)
 
 
 class Variable(metaclass=_VariableMeta):
@@ -20,6 +37,8 @@ class Variable(metaclass=_VariableMeta):
         >>> type(x) is tg.Tensor, x.requires_grad
         (True, True)
     """
+
+    _execution_engine = _Engine()
 
     def __new__(cls, data=None, requires_grad=False, volatile=False):
         if volatile:

@@ -6,9 +6,12 @@ took 6 us instead of one.
 """
 from tinygrad_ext.core.call.dispatch cimport FUNCTIONAL, Op
 from tinygrad_ext.core.call.levels cimport Level, OpForm, Operation, carry_row
+from tinygrad_ext.core.data.dtype cimport dtype_of
 from tinygrad_ext.core.data.tensor cimport Carried, Tensor
 
-from tinygrad_ext.core.call.levels import OF_GEOMETRY
+from tinygrad_ext.core.call.levels import OF_GEOMETRY, unseen
+from tinygrad_ext.core.call.levels import operation as overload_of
+from tinygrad_ext.registry import functions
 
 
 OPENED = object()       # in the place of a rule: the op is a composite, and what it is written in has rules
@@ -174,6 +177,47 @@ def aligned(Tensor tensor not None, int rank):
     if missing <= 0:
         return tensor
     return tensor.reshape((tensor.shape[0], *(1,) * missing, *tensor.shape[1:]))
+
+
+cdef class Tried:
+    """A rule that takes the batch for one dimension more, of an op that may refuse a sample for having too few.
+
+    So the op is asked about the shapes of a sample, without data and once for each combination of ranks.
+    """
+
+    cdef object rule
+    cdef set known
+
+    def __init__(self, rule):
+        self.rule, self.known = rule, set()
+
+    def __call__(self, level, Op op not None, tuple args not None):
+        cdef tuple ranks = tuple([_ranks(a) for a in args])
+        if ranks not in self.known:
+            try:
+                unseen(_of_shapes, op, args)
+            except NotImplementedError:     # nobody knows without data
+                pass
+            self.known.add(ranks)
+        return self.rule(level, op, args)
+
+
+cdef object _ranks(a):
+    if isinstance(a, Tensor):
+        return (<Tensor>a).rank
+    return tuple([_ranks(x) for x in a]) if type(a) is list or type(a) is tuple else None
+
+
+def _of_shapes(op, args):
+    return overload_of(op)(*[_without_data(a) for a in args])
+
+
+def _without_data(a):
+    cdef int i
+    if isinstance(a, Tensor):       # (a capture would note who asks for its shape)
+        shape = [(<Tensor>a).sizes[i] for i in range((<Tensor>a).rank)]
+        return functions["empty"](shape, dtype=dtype_of((<Tensor>a).tid), device="meta")
+    return type(a)([_without_data(x) for x in a]) if type(a) is list or type(a) is tuple else a
 
 
 cdef class ByDims:

@@ -15,7 +15,7 @@ from tinygrad_ext.core.call.levels import operation
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.library.state import VMAP, states
 
-from .carrying import OPENED, ByDims, Pointwise
+from .carrying import OPENED, ByDims, Pointwise, Tried
 from .draws import draws
 from .draws import run as drawn
 from .looped import run as sample_by_sample
@@ -67,10 +67,10 @@ def _make(op):
         return drawn
     if kind == "rule":
         written = op.record.batch
-        return lambda level, op, args: written(level, *args)
+        return Tried(lambda level, op, args: written(level, *args))
     if kind in ("loop", "registered") and op.name in states:
         return _custom
-    known = {"pointwise": _pointwise, "leading": lambda op: _leading, "dims": _with_dims}
+    known = {"pointwise": _pointwise, "leading": lambda op: Tried(_leading), "dims": _with_dims}
     return known[kind](op) if kind in known else sample_by_sample
 
 
@@ -140,7 +140,7 @@ def _with_dims(op):
     lists = frozenset(i for i in dims if args[i].is_list)
     reduced = frozenset(i for i in lists if args[i].size == 1)  # int[1]: no dimensions stand for all
     tensors = [i for i, a in enumerate(args) if a.type == "Tensor"]
-    return ByDims(operation(op), tensors, dims, lists, reduced, _of_scalars)
+    return Tried(ByDims(operation(op), tensors, dims, lists, reduced, _of_scalars))
 
 
 def _of_scalars(run, row, tensors):

@@ -156,6 +156,13 @@ def stack(b, tensors, dim):
     return tg.stack([b.whole(x) for x in tensors], after(dim, tensors[0].dim() + 1))
 
 
+def cat(b, tensors, dim):
+    """One of shape (0,) is passed over, as without a batch, where it would be one of two dimensions here."""
+    kept = [t for t in tensors if tuple(t.shape) != (0,)] or tensors
+    kind = functools.reduce(tg.promote_types, [t.dtype for t in tensors])
+    return tg.cat([b.whole(t) for t in kept], wrapped(dim, kept[0].dim()) + 1).to(kind)
+
+
 def roll(b, self, shifts, dims):
     whole, rank = b.whole(self), self.dim()
     dims = [dims] if isinstance(dims, int) else dims

@@ -36,7 +36,7 @@ def _equal_lists(make):
 
 op(
     "aten::cat(Tensor[] tensors, int dim=0) -> Tensor",
-    batch="dims",
+    batch=batching.cat,
     kernel="cat",
     variants="function out",
     types=_ALL,

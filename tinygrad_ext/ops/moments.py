@@ -69,6 +69,12 @@ def _grads(name):
             lambda grad, self, dim, unbiased, keepdim: _var_back(grad, self, dim, int(unbiased), keepdim),
             lambda grad, self, dim, correction, keepdim: _var_back(grad, self, dim, _default(correction), keepdim),
         )
+    if name == "var_mean":
+        return (
+            lambda grads, self, unbiased: back(grads, self, None, None, int(unbiased), False),
+            lambda grads, self, dim, unbiased, keepdim: back(grads, self, None, dim, int(unbiased), keepdim),
+            lambda grads, self, dim, correction, keepdim: back(grads, self, None, dim, _default(correction), keepdim),
+        )
     if name == "std":
         return (
             lambda grad, self, result, unbiased: back(grad, self, result, None, int(unbiased), False),

@@ -274,6 +274,8 @@ def _bincount(self, weights, minlength):
         )
     if minlength < 0:
         raise RuntimeError(f"minlength should be >= 0, got {minlength}")
+    if self.is_meta:
+        raise NotImplementedError("bincount(): the length depends on the elements, and meta tensors have none")
     least, most = (x.item() for x in tg.aminmax(self)) if self.dim() == 1 and self.numel() else (0, -1)
     if self.dim() != 1 or least < 0:
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")

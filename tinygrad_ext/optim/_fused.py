@@ -69,7 +69,8 @@ def _adam_one(
     exp_avg.lerp_(grad, 1 - beta1)
     exp_avg_sq.mul_(beta2).add_(grad * grad, alpha=1 - beta2)
     if amsgrad:
-        max_exp_avg_sq.copy_(tg.maximum(max_exp_avg_sq, exp_avg_sq))
+        most = max_exp_avg_sq.clone() if tg.is_grad_enabled() else max_exp_avg_sq  # the graph keeps it as it was
+        max_exp_avg_sq.copy_(tg.maximum(most, exp_avg_sq))
         exp_avg_sq = max_exp_avg_sq
     root = (1 - beta2**count) ** 0.5
     denominator = (exp_avg_sq.sqrt() / root).add_(eps)

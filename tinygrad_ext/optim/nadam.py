@@ -67,10 +67,15 @@ class NAdam(PerParameter):
         mu, mu_next = (
             beta1 * (1 - 0.5 * 0.96 ** (at * group["momentum_decay"])) for at in (count, count + 1)
         )  # fmt: skip
-        product = state["mu_product"].mul_(mu).item()
+        product = state["mu_product"].mul_(mu)
         average.lerp_(grad, 1 - beta1)
         squares.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
         below = (squares / (1 - beta2**count)).sqrt() + group["eps"]
+        if group["differentiable"]:  # by the product of all momenta, too
+            param.sub_(grad / below * (lr * (1 - mu) / (1 - product)))
+            param.sub_(average / below * (lr * mu_next / (1 - product * mu_next)))
+            return
+        product = product.item()
         param.addcdiv_(grad, below, value=-lr * (1 - mu) / (1 - product))
         param.addcdiv_(average, below, value=-lr * mu_next / (1 - product * mu_next))
 

@@ -80,3 +80,16 @@ def _assert_async(input, assert_msg=None):
     """RuntimeError for a tensor of one element that is zero."""
     if not bool(input):
         raise RuntimeError(assert_msg or "Expected Tensor with single nonzero value, but got zero")
+
+
+@boundary
+def _assert_tensor_metadata(a, size=None, stride=None, dtype=None, *, device=None, layout=None):
+    """RuntimeError for a tensor whose size, stride, dtype, device or layout is not the one that is given."""
+    for name, wanted in (("size", size), ("stride", stride), ("dtype", dtype), ("device", device), ("layout", layout)):
+        if wanted is None:
+            continue
+        found = getattr(a, name)
+        if name in ("size", "stride"):
+            found, wanted = list(found()), list(wanted)
+        if found != (type(found)(wanted) if name == "device" else wanted):
+            raise RuntimeError(f"Tensor {name} mismatch! Expected: {wanted}, Got: {found}")

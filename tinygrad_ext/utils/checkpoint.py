@@ -14,6 +14,7 @@ from tinygrad_ext import random as _random
 from tinygrad_ext.autograd.function import Function
 from tinygrad_ext.autograd.graph import saved_tensors_hooks
 from tinygrad_ext.core.call.boundary import boundary
+from tinygrad_ext.core.call.later import later
 
 __all__ = [
     "CheckpointError",
@@ -77,15 +78,30 @@ def check_backward_validity(inputs):
         warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2)
 
 
+def _casting():
+    """(on, dtype, whether what was converted is kept) of autocast."""
+    state = later("autocast state")
+    return state.is_autocast_enabled("cpu"), state.get_autocast_dtype("cpu"), state.is_autocast_cache_enabled()
+
+
+def _cast_again(casting):
+    if casting == _casting():
+        return contextlib.nullcontext()
+    enabled, dtype, cache_enabled = casting
+    return later("autocast").autocast("cpu", dtype=dtype, enabled=enabled, cache_enabled=cache_enabled)
+
+
 class _Again:
-    """A function with its arguments, to be run again as it ran first: the same random numbers, the same contexts."""
+    """A function with its arguments, to be run again as it ran first: its random numbers, contexts, autocast."""
 
     def __init__(self, function, kwargs, preserve_rng_state, context):
         self.function, self.kwargs, self.context = function, kwargs, context
         self.state = _random.get_rng_state() if preserve_rng_state else None
+        self.casting = _casting()
 
     def __call__(self, *args):
-        with _random.fork_rng(devices=[], enabled=self.state is not None), self.context, tg.enable_grad():
+        fork = _random.fork_rng(devices=[], enabled=self.state is not None)
+        with fork, _cast_again(self.casting), self.context, tg.enable_grad():
             if self.state is not None:
                 _random.set_rng_state(self.state)
             return self.function(*args, **self.kwargs)

@@ -6,7 +6,14 @@ import functools
 def decorated(mode, fn):
     """fn in the mode, entered anew (`mode.clone()`) for each call; of a generator function for each step."""
     if isinstance(fn, type):
-        raise TypeError(f"{type(mode).__name__} decorates functions, not the class {fn.__name__}; decorate its methods")
+        import warnings
+
+        warnings.warn(
+            f"Decorating classes is deprecated: {type(mode).__name__} around {fn.__name__} is on while an instance is "
+            "made, and not in its methods. Decorate functions or methods.",
+            FutureWarning,
+            stacklevel=3,
+        )
     from inspect import isgeneratorfunction  # lazy: it costs an eighth of the package's import
 
     if isgeneratorfunction(fn):

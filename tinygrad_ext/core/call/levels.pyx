@@ -143,6 +143,11 @@ def operation(Op op not None, str kind="functional"):
     return form_of(op, ("functional", "inplace", "out").index(kind))
 
 
+def unseen(function, *args):
+    """function(*args) with no level on."""
+    return _run_with(0, function, args)
+
+
 cdef class HostOperation(Operation):
     """A step of the host that is no op: levels see it once, and nothing of what it does inside."""
 

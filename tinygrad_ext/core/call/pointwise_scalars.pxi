@@ -13,8 +13,8 @@ cdef int _check_scalar(Op op, str name, object o, int dtype) except -1:
     if is_integral(dtype) and isinstance(o, (float, complex)) and not op.to_float:
         raise RuntimeError(f"{op.title}(): For integral input tensors, argument {name} must not be a floating point number. "
                            f"It is {o!r} and the operands are {dtype_title(dtype)}; give an int, or floating tensors.")
-    if dtype != TGX_BOOL and isinstance(o, bool):
-        raise RuntimeError(f"{op.title}(): Boolean {name} only supported for Boolean results. The operands are "
+    if dtype != TGX_BOOL and isinstance(o, bool) and name == "alpha":
+        raise RuntimeError(f"{op.title}(): Boolean alpha only supported for Boolean results. The operands are "
                            f"{dtype_title(dtype)}; give a number.")
     if isinstance(o, complex) and not is_complex(dtype):
         raise RuntimeError(f"{op.title}(): For non-complex input tensors, argument {name} must not be a complex number.")

@@ -16,7 +16,7 @@ from tinygrad_ext.core.loops.copy cimport single_one
 from tinygrad_ext.core.call.dispatch cimport state, tgx_state
 from tinygrad_ext.core.grad.events cimport apply_node
 from tinygrad_ext.core.grad.gradients cimport (
-    add_to_leaf, check_nan, explain, row, run_post_hooks, run_pre_hooks, sum_gradients, validated,
+    add_to_leaf, check_nan, explain, row, run_post_hooks, run_pre_hooks, run_tensor_hooks, sum_gradients, validated,
 )
 from tinygrad_ext.core.grad.edges cimport AccumulateGrad, CopySlices, gradient_edge
 from tinygrad_ext.core.grad.node cimport Edge, Node
@@ -67,6 +67,7 @@ cdef class Task:
     cdef object observer        # called with each node, the gradients that arrived, and what it made of them
     cdef PyObject *current      # the node that runs
     cdef dict notes             # of hooks that gather over the pass
+    cdef list last              # functions to be called when all of it has run
     cdef int nused              # of few_entries
     cdef Entry *few_places[FEW]
     cdef Entry few_entries[FEW]
@@ -198,6 +199,12 @@ cdef class Task:
             self.notes[key] = make()
         return self.notes[key]
 
+    def call_at_end(self, fn):
+        """Let fn() be called when all nodes have run, after those that were given before."""
+        if self.last is None:
+            self.last = []
+        self.last.append(fn)
+
     cdef int give(self, Node n, int nr, object grad, Node source, int index) except -1:
         """Add a gradient to output nr of n, which is needed; it is gradient `index` that `source` (or the caller: None) returned."""
         cdef Entry *e
@@ -222,6 +229,8 @@ cdef class Task:
         st.task = <PyObject *>self
         try:
             self._run()
+            while self.last:
+                self.last.pop(0)()
         finally:
             st.task = outer
             self.current = NULL
@@ -255,11 +264,13 @@ cdef class Task:
             n.task = n.entry = NULL         # a re-entrant pass may come by
         self.current = <PyObject *>n
         if n.hooks is not None and self.observer is None:
-            run_pre_hooks(n, e.grads)
+            run_tensor_hooks(n, e.grads)
         if self.needed is not None:
             self._capture(n, e)
         if isinstance(n, AccumulateGrad):
             if self.accumulate:
+                if n.hooks is not None and self.observer is None:
+                    run_pre_hooks(n, e.grads)
                 add_to_leaf(<AccumulateGrad>n, e.grads, self.create_graph)
                 if n.hooks is not None and n.hooks.post is not None and self.observer is None:
                     run_post_hooks(n, e.grads, NULL)
@@ -272,6 +283,9 @@ cdef class Task:
                 results[i] = NULL
                 needed[i] = n.edges[i].node != NULL and (self.needed is None or self.needed.leads(n.edges[i].node))
                 wanted |= needed[i]
+            # (backward(inputs=) runs what its inputs come from so far, grad() does not)
+            if n.hooks is not None and self.observer is None and (wanted or self.accumulate):
+                run_pre_hooks(n, e.grads)
             if not wanted:
                 return 0
             if self.observer is not None or n.hooks is not None:

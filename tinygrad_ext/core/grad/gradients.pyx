@@ -7,12 +7,14 @@ gradient; and writing always, since a hook, the caller or a second leaf may hold
 """
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
+from libc.stdlib cimport calloc, free
 from tinygrad_ext.core.call.dispatch cimport TGX_LEVELS, state
 from tinygrad_ext.core.data.dtype cimport CPU, device as Device, device_of, dtype_of, flips_of, is_host, make_size
 from tinygrad_ext.core.grad.edges cimport AccumulateGrad, CopySlices
 from tinygrad_ext.core.call.levels cimport HostOperation, offer
 from tinygrad_ext.core.grad.node cimport Hooks, Meta, Node
 from tinygrad_ext.core.data.slots cimport slot
+from tinygrad_ext.core.data.slots import set_slot
 from tinygrad_ext.core.data.tensor cimport (
     CONTIGUOUS, REQUIRES_GRAD, Tensor, exact, needs_grad, set_grad, shape_text, shown_device)
 from tinygrad_ext.core.data.types cimport is_complex
@@ -160,8 +162,8 @@ def retain(Tensor t not None, grad not None):
 cdef HostOperation _retention = HostOperation("autograd::retain_grad", retain)
 
 
-cdef int run_pre_hooks(Node n, PyObject **grads) except -1:
-    """Tensor hooks, then retained gradients, then node prehooks."""
+cdef int run_tensor_hooks(Node n, PyObject **grads) except -1:
+    """Tensor hooks, then retained gradients: of what arrives at a node, whether or not that is run."""
     cdef Hooks h = n.hooks
     cdef int i
     if h.tensor is not None:
@@ -176,6 +178,13 @@ cdef int run_pre_hooks(Node n, PyObject **grads) except -1:
                     offer(_retention, (t, <object>grads[i]))
                 else:
                     retain(t, <object>grads[i])
+    return 0
+
+
+cdef int run_pre_hooks(Node n, PyObject **grads) except -1:
+    """The hooks before a node that is run."""
+    cdef Hooks h = n.hooks
+    cdef int i
     if h.pre is not None:
         for _, fn in list(h.pre):
             got = fn(row(grads, n.noutputs))
@@ -267,3 +276,43 @@ cdef int check_nan(Node n, PyObject **results) except -1:
             explain(n)
             raise RuntimeError(f"Function '{n.name()}' returned nan values in its {i}th output.")
     return 0
+
+
+# ---- a node alone ----------------------------------------------------------------------------------------------------
+
+def call_node(Node n not None, tuple grads not None):
+    """`grad_fn(*grads)`: the gradients of its inputs, a tensor where there is one, None for what needs none; no hook is asked.
+
+    Raises TypeError for another number of gradients and for what is no tensor, RuntimeError where the graph was freed.
+    """
+    cdef int i
+    cdef PyObject **given
+    cdef unsigned char *needed
+    if len(grads) != n.noutputs:
+        raise TypeError(f"{n.name()} expected {n.noutputs} arguments, got {len(grads)} instead: a gradient for each of its outputs")
+    for i in range(n.noutputs):
+        if grads[i] is not None and not isinstance(grads[i], Tensor):
+            raise TypeError(f"{n.name()} expected a Tensor or None as argument {i}, got {type(grads[i]).__name__}")
+    given = <PyObject **>calloc(n.noutputs + n.nedges + 1, sizeof(PyObject *) + 1)
+    if given == NULL:
+        raise MemoryError()
+    needed = <unsigned char *>(given + n.noutputs + n.nedges + 1)
+    try:
+        for i in range(n.noutputs):
+            if grads[i] is not None:
+                given[i] = <PyObject *>grads[i]     # the tuple's
+        for i in range(n.nedges):
+            needed[i] = n.edges[i].node != NULL
+        if isinstance(n, AccumulateGrad):
+            add_to_leaf(<AccumulateGrad>n, given, not state().no_grad)
+            return ()
+        n.apply(given, given + n.noutputs, needed)
+        found = row(given + n.noutputs, n.nedges)
+        return found[0] if n.nedges == 1 else found
+    finally:
+        for i in range(n.nedges):
+            Py_XDECREF(given[n.noutputs + i])
+        free(given)
+
+
+set_slot("call_node", call_node)

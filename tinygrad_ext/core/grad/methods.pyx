@@ -9,7 +9,7 @@ import weakref
 
 from tinygrad_ext.core.grad.edges cimport grad_fn_of, living_accumulator
 from tinygrad_ext.core.grad.engine cimport backward_scalar
-from tinygrad_ext.core.grad.node cimport Hooks, Node, shown
+from tinygrad_ext.core.grad.node cimport Hooks, Node, hooks_of, shown
 from tinygrad_ext.core.call.places cimport note_mutation
 from tinygrad_ext.core.data.slots cimport slot
 from tinygrad_ext.core.data.tensor cimport (
@@ -30,10 +30,8 @@ cdef Hooks _leaf_hooks(Tensor t):
     expose(t)
     if t.extra is None:
         t.extra = {}
-    if "hooks" not in t.extra:
-        t.extra["hooks"] = Hooks.__new__(Hooks)
-        if living_accumulator(t) != NULL:
-            (<Node>t.accumulator).hooks = t.extra["hooks"]
+    if "hooks" not in t.extra:          # those of its node, on which something may hang already
+        t.extra["hooks"] = hooks_of(<Node>t.accumulator) if living_accumulator(t) != NULL else Hooks.__new__(Hooks)
     return t.extra["hooks"]
 
 

@@ -143,6 +143,9 @@ cdef class Node:
         raise TypeError(f"cannot pickle '{self.name()}' object: a graph lives in memory only. Save the tensors, without their "
                         "history.")
 
+    def __call__(self, *grads):
+        return slot("call_node")(self, grads)
+
     def _sequence_nr(self):
         return self.seq
 
