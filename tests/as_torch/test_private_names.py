@@ -117,3 +117,10 @@ def test_a_transform_cannot_be_left(as_torch):
     assert inside(1) == 1
     with pytest.raises(NotImplementedError, match="a transform cannot be left"):
         as_torch.func.vmap(inside)(as_torch.ones(2))
+
+
+def test_what_is_not_here_fails_where_a_scripted_function_calls_it(as_torch):
+    made = as_torch.jit.CompilationUnit("def f(x: Tensor, run: bool):\n    return torch._cast_Byte(x) if run else x")
+    assert made.f(as_torch.ones(1), False).tolist() == [1]
+    with pytest.raises(NotImplementedError, match=r"torch\._cast_Byte: tinygrad_ext has none of this"):
+        made.f(as_torch.ones(1), True)

@@ -174,3 +174,13 @@ def test_zeros_like_a_sparse_tensor_stores_nothing():
     zeros = tg.zeros_like(x)
     assert zeros.is_sparse and zeros.shape == x.shape and zeros._nnz() == 0 and zeros.dtype is x.dtype
     assert tg.zeros_like(x, dtype=tg.float64).dtype is tg.float64
+
+
+@pytest.mark.parametrize("layout", [tg.sparse_coo, tg.sparse_csr])
+def test_products_go_into_out(layout):
+    a, b, out = tg.tensor([[0.0, 2], [3, 0]]).to_sparse(layout=layout), tg.tensor([[1.0], [2]]), tg.empty(2, 1)
+    assert tg.matmul(a, b, out=out) is out and out.tolist() == [[4], [3]]
+    with pytest.raises(RuntimeError, match="out"):
+        tg.mm(a, b, out=tg.empty(2, 1, dtype=tg.int64))
+    with pytest.raises(NotImplementedError, match=r"matmul\(\): out= is written for results and tensors"):
+        tg.matmul(a, a, out=out)

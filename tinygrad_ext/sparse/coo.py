@@ -42,7 +42,9 @@ class SparseTensor(Tensor):
         name = func.__name__
         handler = HANDLERS.get(name)
         if handler is not None:
-            return handler(*args, **kwargs)
+            out = kwargs.pop("out", None)
+            found = handler(*args, **kwargs)
+            return found if out is None else _into(name, found, out)
         if name == "apply" and isinstance(func.__self__, type):
             return _apply(func.__self__, args, kwargs)
         if name in _PASSED:
@@ -243,6 +245,13 @@ def sparse_coo_tensor(
     check(indices, values, tuple(size))
     made = SparseTensor(indices.detach(), values, size, bool(is_coalesced))
     return made.requires_grad_() if requires_grad else made
+
+
+def _into(name, found, out):
+    """What a handler gave, written into ``out``."""
+    if isinstance(found, SparseTensor) or isinstance(out, SparseTensor):
+        raise NotImplementedError(f"{name}(): out= is written for results and tensors that are plain, not sparse")
+    return tg.view_copy(found, found.shape, out=out)
 
 
 def _apply(function, args, kwargs):

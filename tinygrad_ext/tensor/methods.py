@@ -100,9 +100,10 @@ def _lu(self, pivot=True, get_infos=False):
     return top.lu(self, pivot, get_infos)
 
 
-def _to_sparse(self, *args, **kwargs):
-    """The tensor as one that stores the elements that are not zero: (sparse_dim=None, *, layout=None)."""
-    return later("sparse").from_dense(self, *args, **kwargs)
+def _to_sparse(self, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=None):
+    """The tensor as one that stores the elements that are not zero."""
+    made = later("sparse").from_dense
+    return made(self, sparse_dim, layout=layout, blocksize=blocksize, dense_dim=dense_dim)
 
 
 def _to_sparse_csr(self, dense_dim=None):

@@ -54,6 +54,7 @@ def function(name, why):
 
     absent.__name__ = absent.__qualname__ = name.rpartition(".")[2]
     absent.__doc__ = f"Refused with NotImplementedError: {why}."
+    absent.refusal = f"torch.{name}: {why}"
     return absent
 
 

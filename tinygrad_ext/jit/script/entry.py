@@ -35,6 +35,7 @@ from . import (  # each file adds its handlers to the compiler's tables
     outside,
     package,
     questions,
+    sparse,
     statements,
     tensors,
     traced,
@@ -48,7 +49,7 @@ from .types import not_a_member, type_of_python
 
 HANDLERS = (
     builtins, calls, captured, classes, comprehensions, conditions, containers, contexts, expressions, forked, hints,
-    items, iteration, loops, modules, operators, ops, outside, package, questions, statements, tensors,
+    items, iteration, loops, modules, operators, ops, outside, package, questions, sparse, statements, tensors,
     traced,
 )  # fmt: skip
 

@@ -36,11 +36,10 @@ class FunctionValue(Static):
 
     def call(self, c, args, kwargs):
         modifier = getattr(self.python, MODIFIER, None)
-        if self.python.__module__ == "tinygrad_ext.as_torch.stand_ins.absent":
-            c.fault(
-                f"{self.name}: this package has none. This op may not exist or may not be currently supported in "
-                "TorchScript"
-            )
+        refusal = getattr(self.python, "refusal", None)
+        if refusal is not None:  # what only as_torch has a name for: the line raises, as in eager mode
+            c.effect("prim::raise", "NotImplementedError", refusal)
+            return c.emit("prim::undefined", (), TENSOR)
         if modifier in ("ignore", "unused"):
             return c.outside(self, modifier, args, kwargs)
         return c.inline(self.python, args, kwargs, self.bound)

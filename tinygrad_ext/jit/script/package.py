@@ -5,7 +5,6 @@ import math
 import warnings
 
 import tinygrad_ext as tg
-from tinygrad_ext import sparse
 from tinygrad_ext.core.data import dtype as dtypes
 from tinygrad_ext.graph.primitives.numbers import COMPLEX_MATH
 from tinygrad_ext.graph.primitives.objects import keep_function
@@ -56,25 +55,6 @@ def _grad(c, args, kwargs):
     operands = [_whole(c, row[n]) for n in ("outputs", "inputs", "grad_outputs", "retain_graph")]
     operands += [row["create_graph"], bool(row["allow_unused"])]
     return c.emit("prim::autograd.grad", operands, list_of(optional(TENSOR)))
-
-
-def _of_sparse(function, run, **defaults):
-    """A function of sparse tensors is a step of Python: the ops of a graph take plain tensors."""
-
-    @builtin(function)
-    def _call(c, args, kwargs):
-        row = _arguments(c, f"sparse.{function.__name__}", args, kwargs, defaults)
-        given = [None if row[n] is None else _whole(c, row[n]) for n in defaults]
-        return c.node("prim::python", (keep_function(run), *given), (TENSOR,)).output
-
-
-def _sparse_addmm(mat, mat1, mat2, beta, alpha):
-    return sparse.addmm(mat, mat1, mat2, beta=beta, alpha=alpha)
-
-
-_of_sparse(sparse.sum, sparse.sum, input=None, dim=None, dtype=None)
-_of_sparse(sparse.mm, sparse.mm, mat1=None, mat2=None, reduce=None)
-_of_sparse(sparse.addmm, _sparse_addmm, mat=None, mat1=None, mat2=None, beta=1, alpha=1)
 
 
 @builtin(tg.lu)

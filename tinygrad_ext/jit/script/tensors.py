@@ -54,7 +54,7 @@ def tensor_attribute(c, tensor, name):
         return c.emit(found[0], (tensor,), found[1])
     if name in _VIEWS:
         return c.op(_VIEWS[name][0], (tensor, *_VIEWS[name][1:]))
-    if name in _QUESTIONS or name in _SPECIAL or name in methods:
+    if name in _QUESTIONS or name in SPECIAL or name in methods:
         return Method(name, lambda c, args, kwargs: call_method(c, tensor, name, args, kwargs))
     return c.fault(f"'Tensor' object has no attribute or method '{name}' in script")
 
@@ -62,7 +62,7 @@ def tensor_attribute(c, tensor, name):
 @hook
 def call_method(c, tensor, name, args, kwargs=None):
     """tensor.name(*args, **kwargs)"""
-    special = _SPECIAL.get(name)
+    special = SPECIAL.get(name)
     if special is not None:
         return special(c, tensor, args, kwargs or {})
     question = _QUESTIONS.get(name)
@@ -149,7 +149,7 @@ def _unique(name):
     return run
 
 
-_SPECIAL = {
+SPECIAL = {
     "unique": _unique("unique"),
     "unique_consecutive": _unique("unique_consecutive"),
     "set_": _set,
