@@ -55,6 +55,7 @@ _PLACES = {
     ),
     "script": "script",
     **dict.fromkeys(("_drop", "_unwrap_optional"), "script.markers"),
+    "_get_trace_graph": "trace_graph",
     "_unique_state_dict": "saving",
     **dict.fromkeys(("_overload", "_overload_method"), "script.overloads"),
     **dict.fromkeys(("export_opnames", "load", "save"), "saving"),

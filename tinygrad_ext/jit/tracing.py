@@ -36,7 +36,7 @@ class TracingCheckError(RuntimeError):
 
 def is_tracing():
     """Whether the code that asks is being written down as a graph."""
-    return any(isinstance(level, Capture) for level in active_levels())
+    return any(isinstance(level, Capture) or getattr(level, "traces", False) for level in active_levels())
 
 
 def is_seen_op_by_op():

@@ -4,6 +4,7 @@ import importlib
 
 import tinygrad_ext as _tg
 from tinygrad_ext import jit as _jit
+from tinygrad_ext.core.call.levels import active_levels
 from tinygrad_ext.core.data.dtype import Size, device, dtype, layout, memory_format
 from tinygrad_ext.core.data.random import Generator, default_generator
 from tinygrad_ext.core.data.tensor import Tensor
@@ -42,8 +43,8 @@ ScriptFunction = _jit.ScriptFunction
 
 
 def _get_tracing_state():
-    """Something true while a program is traced, else None."""
-    return _jit.is_tracing() or None
+    """What writes a program down, which has scopes for `jit._get_trace_graph`; None where none is traced."""
+    return next((level for level in active_levels() if hasattr(level, "push_scope")), _jit.is_tracing() or None)
 
 
 def _is_tracing():
