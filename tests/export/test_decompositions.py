@@ -98,6 +98,29 @@ def same(before, after, given):
     return bool(inputs)
 
 
+@pytest.mark.parametrize(
+    "given, bias, told",
+    [
+        ((5, 3), True, "permute addmm"),
+        ((5, 3), False, "permute mm"),
+        ((2, 5, 3), True, "permute view addmm view"),
+        ((2, 5, 3), False, "permute view mm view"),
+        ((3,), True, "permute view addmm view"),
+    ],
+)
+def test_layers_are_told_by_products_of_matrices(given, bias, told):
+    layer, x = nn.Linear(3, 4, bias=bias), tg.randn(given)
+    program = export.export(layer, (x,)).run_decompositions()
+    called = [node.target.name() for node in program.graph.nodes if node.op == "call_function"]
+    assert called == [f"aten::{name}" for name in told.split()]
+    assert tg.allclose(program.module()(x), layer(x), 1e-5, 1e-6)
+    if len(given) > 1:
+        sizes = {"input": {0: Dim("n")}}
+        program = export.export(layer, (x,), dynamic_shapes=sizes).run_decompositions()
+        more = tg.randn(7, *given[1:])
+        assert tg.allclose(program.module()(more), layer(more), 1e-5, 1e-6)
+
+
 def test_a_table_of_ones_own():
     module, x, seen = net(tg, nn), tg.randn(5, 3), []
     program = export.export(module, (x,), dynamic_shapes={"x": {0: Dim("batch")}})

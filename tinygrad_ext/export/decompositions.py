@@ -8,6 +8,7 @@ import math
 
 import tinygrad_ext as tg
 from tinygrad_ext.core.call.boundary import boundary
+from tinygrad_ext.overrides.opened import matmul
 
 _TABLE = {}
 
@@ -43,17 +44,32 @@ def default_decompositions():
 # ---- products
 
 
+_of("matmul")(matmul)
+
+
 @_of("linear")
 def _linear(input, weight, bias=None):
-    product = tg.matmul(input, weight.transpose(0, 1) if weight.dim() == 2 else weight)
-    return product if bias is None else product + bias
+    if weight.dim() != 2 or not input.dim():
+        product = tg.matmul(input, weight)
+        return product if bias is None else product + bias
+    turned = weight.permute(1, 0)
+    *outer, size = input.shape
+    if len(outer) == 1:
+        rows = input
+    else:
+        rows = (input.view if input.is_contiguous() else input.reshape)(math.prod(outer), size)
+    if bias is not None and bias.dim() == 1:
+        product = tg.addmm(bias, rows, turned)
+    else:
+        product = tg.mm(rows, turned) if bias is None else tg.mm(rows, turned) + bias
+    return product if len(outer) == 1 else product.view(*outer, weight.size(0))
 
 
-@_of("addmm", "addmv", "baddbmm")
+@_of("baddbmm")
 def _plus_product(self, first, second, *, beta=1, alpha=1):
-    product = tg.matmul(first, second)
+    product = tg.bmm(first, second)
     product = product if alpha == 1 else product * alpha
-    return product if beta == 0 else product + (self if beta == 1 else self * beta)
+    return product if beta == 0 else (self if beta == 1 else self * beta) + product
 
 
 @_of("dot")

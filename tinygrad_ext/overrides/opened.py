@@ -90,7 +90,8 @@ def _chunk(tensor, chunks, dim):
     return ops.aten.split.Tensor(tensor, each, dim) if each else ops.aten.split_with_sizes(tensor, [0] * chunks, dim)
 
 
-def _matmul(a, b):
+def matmul(a, b):
+    """The product as products of two matrices or of two batches of them."""
     aten, ranks = ops.aten, (a.dim(), b.dim())
     if ranks == (1, 1):
         return aten.dot.default(a, b)
@@ -102,7 +103,7 @@ def _matmul(a, b):
         return aten.mm.default(a, b)
     if ranks[1] <= 2:  # rows of all matrices at once
         rows = a.reshape(-1, a.size(-1))
-        return _matmul(rows, b).view(*a.shape[:-1], *b.shape[1:])
+        return matmul(rows, b).view(*a.shape[:-1], *b.shape[1:])
     first, second = a.unsqueeze(0) if ranks[0] == 1 else a, b.unsqueeze(1) if ranks[1] == 1 else b
     batch = _broadcast(first.shape[:-2], second.shape[:-2])
     rows = [t.expand(*batch, *t.shape[-2:]).reshape(-1, *t.shape[-2:]) for t in (first, second)]
@@ -120,7 +121,7 @@ def _broadcast(a, b):
 def _linear(tensor, weight, bias):
     if tensor.dim() == 2 and bias is not None and weight.dim() == 2:
         return ops.aten.addmm.default(bias, tensor, weight.t())
-    result = _matmul(tensor, weight.t())
+    result = matmul(tensor, weight.t())
     return result if bias is None else result + bias
 
 
@@ -142,6 +143,6 @@ FUNCTIONS = {
     "aten::narrow": lambda tensor, dim, start, length: ops.aten.slice.Tensor(tensor, dim, start, start + length),
     "aten::split.sizes": lambda tensor, sizes, dim: ops.aten.split_with_sizes(tensor, sizes, dim),
     "aten::chunk": _chunk,
-    "aten::matmul": _matmul,
+    "aten::matmul": matmul,
     "aten::linear": _linear,
 }
