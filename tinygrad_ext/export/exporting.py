@@ -76,7 +76,7 @@ def export(mod, args, kwargs=None, *, dynamic_shapes=None, strict=False, **accep
     sizes = declared.tried(run)
     program.notes["forward"]["calls"] = calls.told(captured.graph)
     program.notes[""]["export"] = {"sizes": sizes.told()}
-    return ExportedProgram(program, names, sizes, (args, dict(kwargs or {})))
+    return ExportedProgram(program, names, sizes, (args, dict(kwargs or {})), captured.nested)
 
 
 class _Declared:

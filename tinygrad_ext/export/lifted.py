@@ -14,13 +14,15 @@ from tinygrad_ext.core.data.random import default_generator
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.fx.codegen import PyTreeCodeGen
 from tinygrad_ext.fx.experimental.open_numbers import open_values
-from tinygrad_ext.fx.experimental.writer import Writer, copy_, described, detach, leaves_of, rebuilt
+from tinygrad_ext.fx.experimental.writer import Writer, copy_, described, detach, leaves_of
 from tinygrad_ext.fx.graph import Graph
 from tinygrad_ext.fx.graph_module import GraphModule
 from tinygrad_ext.graph.decompose import note_hints
 from tinygrad_ext.graph.trees import at
+from tinygrad_ext.utils import _pytree as pytree
 
 from .graph_signature import ExportGraphSignature, InputKind, InputSpec, OutputKind, OutputSpec, argument_of
+from .guards import guards_of
 from .sizes import tensors
 
 _KINDS = {"parameter": InputKind.PARAMETER, "buffer": InputKind.BUFFER, "generator": InputKind.CUSTOM_OBJ}
@@ -43,9 +45,9 @@ class Lifted(Writer):
 
     simpler = {}
 
-    def __init__(self, program, captured, state, calls, arguments, sizes, places):
+    def __init__(self, program, captured, state, calls, arguments, sizes, places, guards):
         """program: the ExportedProgram. captured: its graph, whose hints are set. state: name -> value. arguments:
-        (name, value) pairs of the example."""
+        (name, value) pairs of the example. guards: (graph of `guards_of` or None, its states)."""
         paths = {path for path, declared in sizes.of.items() if any(type(size) is not int for size in declared)}
         given = [
             v
@@ -55,7 +57,7 @@ class Lifted(Writer):
         given += [s.value for s in captured.state if type(s.value.hint) in _NUMBERS]
         declared = {id(v): sizes.of.get(v.name) for v in captured.inputs}
         super().__init__(open_values(captured, map(id, given), lambda node: _is_declared(node, declared)))
-        self.calls, self.inputs, self.outputs = calls, [], []
+        self.calls, self.inputs, self.outputs, self.guards = calls, [], [], guards
         self.take_state(program, captured, state)
         for value, (name, tree) in zip(captured.inputs, arguments):
             self.env[id(value)] = self.argument(tree, name)
@@ -109,12 +111,17 @@ class Lifted(Writer):
         return node if is_open else value
 
     def placeholder(self, name, value):
+        taken = {given.target for given in self.graph.find_nodes(op="placeholder")}
         node = self.graph.placeholder(name)
-        node.target = node.name  # two paths may ask for one name
+        node.target = node.name if name in taken else name
         node.meta["val"] = described(value)
         return node
 
     # ---- nodes ----------------------------------------------------------------------------------------------------
+
+    def primitive(self, node, args):
+        if node.op != "prim::guard" or self.guards[0] is None:
+            super().primitive(node, args)
 
     def note(self, made, node):
         super().note(made, node)
@@ -143,10 +150,8 @@ def lifted(program):
         raise RuntimeError(
             "the program has no example_inputs, which its fx graph is written down with: export it again"
         )
-    args, kwargs = program.example_inputs
-    given = {**dict(zip(program._names, args)), **kwargs}
     captured, inner = program.captured.copy(), program._program
-    row, paths = [given[name] for name in program._names], inner.notes["forward"].get("arguments", {})
+    row, paths = program.example, inner.notes["forward"].get("arguments", {})
     state = [at(row, paths[s.name]) if s.name in paths else inner.state[s.name] for s in captured.state]
     note_hints(captured, row, state)
     for value in (
@@ -157,14 +162,15 @@ def lifted(program):
         value.hint = described(value.hint)
     calls = inner.notes["forward"].get("calls")
     calls = calls and Stacks(calls, program._told("name") or "Module", dict(program._told("classes") or {}))
-    arguments = [(name, given[name]) for name in program._names]
-    return Lifted(program, captured, inner.state, calls, arguments, program._sizes, paths)
+    arguments, guards = list(zip(program._names, row)), (guards_of(captured, row, state), state)
+    return Lifted(program, captured, inner.state, calls, arguments, program._sizes, paths, guards)
 
 
-def unlifted(written, places, names, example):
+def unlifted(written, places, names, example, nested=None):
     """The graph of a module with attributes in the place of the first inputs of a Lifted's graph, as it is now.
 
-    places: name of a state -> path of the attribute. names, example: of the arguments, as they are nested.
+    places: name of a state -> path of the attribute. names, example: of the arguments, as they are nested. nested:
+    spec of the results where it is another than that of written.results.
     """
     graph, values, signature = Graph(), {}, written.signature
     source = written.module.graph
@@ -194,10 +200,9 @@ def unlifted(written, places, names, example):
         if spec.kind is OutputKind.PARAMETER_MUTATION:
             to = graph.call_function(detach, (to,))
         graph.call_function(copy_, (to, row.pop(0)))
-    leaves = iter(row)
-    graph.output(rebuilt(written.results, leaves))
-    if any(isinstance(a, (tuple, list, dict)) for a in example):
-        graph.set_codegen(PyTreeCodeGen(names, example))
+    graph.output(tuple(row))
+    spec = pytree.tree_structure(written.results) if nested is None else nested
+    graph.set_codegen(PyTreeCodeGen(names, example, spec))
     return graph
 
 

@@ -10,11 +10,14 @@ import re
 from tinygrad_ext.core.call.boundary import boundary
 from tinygrad_ext.core.data.random import default_generator
 from tinygrad_ext.core.data.tensor import Parameter
+from tinygrad_ext.fx.codegen import in_order
 from tinygrad_ext.fx.graph_module import GraphModule
 from tinygrad_ext.graph import Program
 from tinygrad_ext.jit.loaded import LoadedMethod, Places, Programmed
 from tinygrad_ext.nn import Module
+from tinygrad_ext.utils.nested import restored
 
+from .guards import Guards
 from .lifted import lifted, unlifted
 
 _OWN = ("_program", "_name", "_names", "_source", "_checked")
@@ -76,10 +79,16 @@ class ExportedModule(Programmed, GraphModule):
 
     def forward(self, *args, **kwargs):
         """Run the program."""
-        given = bound(self._source._names, self._source.placed, args, kwargs)
+        source = self._source
+        given = bound(source._names, source.placed, args, kwargs)
         if self._checked:
-            self._source._sizes.check(given)
-        return LoadedMethod(self, "forward")(*args, **kwargs)
+            source.check(given)
+        if source.example_inputs is not None:  # dicts have the order of the example's
+            given = dict(given)
+            row = [in_order(given[name], value) for name, value in zip(source._names, source.example)]
+            count = source.placed
+            args, kwargs = row[:count], dict(zip(source._names[count:], row[count:]))
+        return restored(source._nested, LoadedMethod(self, "forward")(*args, **kwargs))
 
     def train(self, mode=True):
         """Refused: the graph is that of the mode in which the module was."""
@@ -106,11 +115,16 @@ class ExportedModule(Programmed, GraphModule):
                 while hasattr(self, places[name]):
                     places[name] += "_"
                 object.__setattr__(self, places[name], value)
-        args, kwargs = source.example_inputs
-        graph = unlifted(written, places, source._names, [*args, *kwargs.values()])
+        graph = unlifted(written, places, source._names, source.example, source._nested)
         for node in written.module.graph.find_nodes(op="get_attr"):  # branches
             if not hasattr(self, node.target):
                 setattr(self, node.target, getattr(written.module, node.target))
+        if self._checked and "_guards_fn" not in self._modules:
+            self._modules["_guards_fn"] = Guards(source._names, source.example, source._sizes, *written.guards)
+        if self._checked:
+            given = graph.find_nodes(op="placeholder")
+            with graph.inserting_after(given[-1]) if given else graph.inserting_before(None):
+                graph.call_module("_guards_fn", tuple(given))
         graph.owning_module = self
         self.__dict__.update(_graph=graph, _code=graph.python_code("self").src)
 

@@ -4,6 +4,7 @@ from tinygrad_ext.graph import Program
 from tinygrad_ext.graph.decompose import decompose, functions_of
 
 from .decompositions import default_decompositions
+from .guards import check_words
 from .lifted import lifted
 from .module import ExportedModule
 
@@ -19,10 +20,11 @@ class ExportedProgram:
         example_inputs: (args, kwargs) that it was exported with, None where a file has none.
     """
 
-    def __init__(self, program, names, sizes, example_inputs):
-        """program: the graph.Program with the method "forward". names: of its arguments, in order."""
+    def __init__(self, program, names, sizes, example_inputs, nested=None):
+        """program: the graph.Program with the method "forward". names: of its arguments, in order. nested: spec of the
+        results where they are named tuples or the like, which a file does not keep."""
         self._program, self._names, self._sizes = program, names, sizes
-        self.example_inputs, self._written = example_inputs, None
+        self.example_inputs, self._nested, self._written = example_inputs, nested, None
 
     @property
     def captured(self):
@@ -32,6 +34,19 @@ class ExportedProgram:
     def placed(self):
         """How many arguments the example has by their place; all where there is no example."""
         return len(self._names if self.example_inputs is None else self.example_inputs[0])
+
+    @property
+    def example(self):
+        """The arguments that it was exported with, in the order of their names."""
+        args, kwargs = self.example_inputs
+        given = {**dict(zip(self._names, args)), **kwargs}
+        return [given[name] for name in self._names]
+
+    def check(self, given):
+        """AssertionError for arguments that the program does not hold for. given: (name, value) pairs."""
+        self._sizes.check(given)
+        if self.example_inputs is not None:
+            check_words(self._names, self.example, given)
 
     @property
     def written(self):
@@ -113,7 +128,7 @@ class ExportedProgram:
         """The same program with other values as its state. state: name -> value."""
         inner = self._program
         made = Program(inner.methods, state, inner.notes)
-        return ExportedProgram(made, self._names, self._sizes, self.example_inputs)
+        return ExportedProgram(made, self._names, self._sizes, self.example_inputs, self._nested)
 
     def run_decompositions(self, decomp_table=None):
         """Another program, over the same state, in which ops are what functions make of them.
@@ -130,9 +145,7 @@ class ExportedProgram:
         functions = functions_of(default_decompositions() if decomp_table is None else decomp_table)
         if self.example_inputs is None:
             raise RuntimeError("run_decompositions(): the program has no example_inputs, which the functions run on")
-        args, kwargs = self.example_inputs
-        given = {**dict(zip(self._names, args)), **kwargs}
-        inputs, program = [given[name] for name in self._names], self._program
+        inputs, program = self.example, self._program
         graph, came_from = decompose(self.captured, functions, inputs, program.state_of(self.captured))
         notes = dict(program.notes)
         if "calls" in notes["forward"]:
@@ -143,7 +156,7 @@ class ExportedProgram:
                     nodes[new] = nodes[old]
             notes["forward"] = {**notes["forward"], "calls": {**calls, "nodes": nodes}}
         made = Program({**program.methods, "forward": graph}, dict(program.state), notes)
-        return ExportedProgram(made, self._names, self._sizes, self.example_inputs)
+        return ExportedProgram(made, self._names, self._sizes, self.example_inputs, self._nested)
 
     def validate(self):
         """Raise GraphError for a graph that breaks a rule."""

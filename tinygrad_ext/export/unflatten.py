@@ -16,6 +16,7 @@ from tinygrad_ext.graph.ir import Block, used_values
 from tinygrad_ext.graph.types import GENERATOR
 from tinygrad_ext.graph.values import read
 from tinygrad_ext.nn import Module
+from tinygrad_ext.utils.nested import restored
 
 from .calls import Call, calls_of
 from .module import bound
@@ -158,7 +159,9 @@ class UnflattenedModule(InterpreterModule):
         super().__init__("")
         inner, graph = program._program, program.captured
         notes = inner.notes
-        self.__dict__.update(_asked=(program._names, program.placed, program._sizes), _output=graph.outputs[0])
+        self.__dict__.update(
+            _asked=(program._names, program.placed, program._sizes), _output=graph.outputs[0], _nested=program._nested
+        )
         _refuse(graph)
         for path, mode in notes[""]["modules"]:
             self._part(path).training = mode
@@ -196,7 +199,7 @@ class UnflattenedModule(InterpreterModule):
         given = bound(names, placed, args, kwargs)
         sizes.check(given)
         given = dict(given)
-        return super().forward(*[given[name] for name in names])
+        return restored(self._nested, super().forward(*[given[name] for name in names]))
 
     def _outputs(self, call, frame):
         return [read(self._output, frame)]

@@ -2,7 +2,7 @@
 
 import re
 
-from tinygrad_ext.utils._pytree import tree_flatten, tree_map
+from tinygrad_ext.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
 
 class CodeGen:
@@ -48,19 +48,27 @@ class PyTreeCodeGen(CodeGen):
     Args:
         names: of the function's arguments.
         example: those arguments, as they are nested; leaves may be anything.
+        results: the spec of what it returns where the graph gives the leaves of that in a tuple.
     """
 
-    def __init__(self, names, example):
+    def __init__(self, names, example, results=None):
         super().__init__()
-        self.names, self.example = list(names), tree_map(lambda leaf: 0, list(example))
+        self.names, self.example, self.results = list(names), tree_map(lambda leaf: 0, list(example)), results
 
     def gen_fn_def(self, free_vars, maybe_return_annotation):
         first = super().gen_fn_def(list(self.names), maybe_return_annotation)
         given = [re.match(r"\w*", text)[0] for text in free_vars if text != "self"]
         return f"{first}\n    [{', '.join(given)}] = _leaves_of({', '.join(self.names)})"
 
+    def generate_output(self, output_args, *, repr_fn=repr):
+        text = super().generate_output(output_args, repr_fn=repr_fn)
+        return text if self.results is None else f"return _of_leaves({text.removeprefix('return ')})"
+
+    def process_outputs(self, outputs):
+        return outputs if self.results is None else tree_unflatten(list(outputs), self.results)
+
     def process_inputs(self, *args):
-        leaves, spec = tree_flatten(list(args))
+        leaves, spec = tree_flatten(in_order(list(args), self.example))
         _, wanted = tree_flatten(self.example)
         if spec != wanted:
             raise TypeError(
@@ -70,7 +78,16 @@ class PyTreeCodeGen(CodeGen):
         return leaves
 
     def additional_globals(self):
-        return [("_leaves_of", self.process_inputs)]
+        return [("_leaves_of", self.process_inputs), ("_of_leaves", self.process_outputs)]
+
+
+def in_order(tree, example):
+    """The tree with its dicts in the order of the example's where they have the same keys."""
+    if type(tree) is dict and type(example) is dict and tree.keys() == example.keys():
+        return {key: in_order(tree[key], part) for key, part in example.items()}
+    if type(tree) in (tuple, list) and type(example) is type(tree) and len(tree) == len(example):
+        return type(tree)(map(in_order, tree, example))
+    return tree
 
 
 def ending(codegen, output_args, text):

@@ -36,7 +36,7 @@ cdef class Binding:
     cdef tuple leaves               # tensors whose .grad is there, or not, as it was
     cdef tuple absent
     cdef tuple asked                # (path of an argument, whether it has no .grad)
-    cdef tuple returned             # (path in the result, state) of results that are what was written to
+    cdef bint finishes              # the result is not what the graph gives, see Captured.with_own
     cdef tuple changed              # tensors that are written to
     cdef tuple changed_arguments    # paths of arguments that are
     cdef bint plain                 # no gradient is asked of what it gives
@@ -57,7 +57,7 @@ cdef class Binding:
         self.leaves = tuple([leaf for leaf, _ in captured.gradients.rows])
         self.absent = tuple([absent for _, absent in captured.gradients.rows])
         self.asked = tuple(captured.gradients.asked)
-        self.returned = captured.returned
+        self.finishes = len(captured.returned) > 0 or captured.nested is not None
         self.changed = tuple([self.owners[i] for i in captured.written if self.holders[i].holding == "tensor"])
         self.changed_arguments = tuple([self.owners[i] for i in captured.written if self.holders[i].holding == "argument"])
         self.holdings = <int *>PyMem_Malloc((self.count + self.nwritten + 1) * sizeof(int))
@@ -191,7 +191,7 @@ cdef class Binding:
                 results = self.run_derived(row, n, total)
             if self.nwritten:
                 self.write_back(results, row + n, args)
-            if len(self.returned):
+            if self.finishes:
                 return self.captured.with_own(results[0], [<object>row[n + i] for i in range(self.count)])
             return results[0]
         finally:

@@ -15,7 +15,9 @@ from tinygrad_ext.graph.plan import Executor
 from tinygrad_ext.graph.program import wants_grad
 from tinygrad_ext.graph.reading import Unreached
 from tinygrad_ext.graph.trees import at, leaves_of, put
+from tinygrad_ext.utils.nested import plain, restored
 
+from ._state import written_for
 from .calls import Binding
 from .state import keeps_grad
 
@@ -46,6 +48,7 @@ def _written_down(name, function, given, keywords, surroundings, check):
             count = len(values) - len(keywords)
             result = function(*values[:count], **dict(zip(keywords, values[count:])))
             entries += _new_entries(level, surroundings)
+            result, nested = plain(result) if written_for() else (result, None)
             graph = level.finish(result, check)
     finally:
         for _, group, rate, *_ in rates:
@@ -58,7 +61,7 @@ def _written_down(name, function, given, keywords, surroundings, check):
         left = [_put_back(level, *row) for row in attributes]
     tensors = dict(leaves_of(tuple([value for _, value in given])))
     captured = _with_holders(level, graph, tensors, rates, entries, surroundings)
-    captured.left_out = [name for names in left for name in names]
+    captured.left_out, captured.nested = [name for names in left for name in names], nested
     return captured
 
 
@@ -141,11 +144,12 @@ class Captured:
         gradients: which `.grad` have to be there.
         returned: (path in the result, number of a state) of results that are what was written to.
         takes: what it was captured for, see keys.py. left_out: attributes that only the program sets.
+        nested: spec of the result where the graph gives it in other containers, see nested.py; else None.
     """
 
     def __init__(self, graph, holders, differentiates):
         self.graph, self.holders, self.differentiates = graph, holders, differentiates
-        self.gradients, self.returned, self.takes, self.left_out = None, (), None, []
+        self.gradients, self.returned, self.takes, self.left_out, self.nested = None, (), None, [], None
         self.written = [i for i, s in enumerate(graph.state) if s.written]
 
     def forget_examples(self):
@@ -198,10 +202,11 @@ class Captured:
             self.holders[i].write(value, args)
 
     def with_own(self, output, state):
-        """The result with those tensors in it that were written to, in the place of their new values."""
+        """The result in its containers, with those tensors in it that were written to, in the place of their new
+        values."""
         for path, i in self.returned:
             output = put(output, path, state[i])
-        return output
+        return restored(self.nested, output)
 
 
 class Gradients:

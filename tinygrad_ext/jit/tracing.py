@@ -242,8 +242,14 @@ def _signature(function):
 
 
 def _names(signature, args):
-    names = [] if signature is None else [p.name for p in signature.parameters.values()]
-    return [names[i] if i < len(names) else f"arg{i}" for i in range(len(args))]
+    parameters, names = [] if signature is None else list(signature.parameters.values()), []
+    for i in range(len(args)):
+        if parameters and parameters[0].kind is inspect.Parameter.VAR_POSITIONAL:
+            row = sum(name.startswith(f"{parameters[0].name}_") for name in names)
+            names.append(f"{parameters[0].name}_{row}")
+        else:
+            names.append(parameters.pop(0).name if parameters else f"arg{i}")
+    return names
 
 
 def _difference(a, b):
