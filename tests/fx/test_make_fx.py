@@ -1,5 +1,6 @@
 """make_fx: what a function calls in the end, as an fx graph of ops; and nested arguments of recorded functions."""
 
+import collections
 import copy
 import pickle
 
@@ -283,3 +284,67 @@ def test_layers_are_told_beside_a_table_of_decompositions():
     names = [str(node.target) for node in made.graph.nodes]
     assert any("addmm" in name for name in names) and not any("gelu" in name for name in names)
     assert tg.allclose(made(tg.ones(2, 2)), module(tg.ones(2, 2)))
+
+
+Pair = collections.namedtuple("Pair", "a b")
+
+
+class Box:
+    def __init__(self, inside):
+        self.inside = inside
+
+
+@pytest.fixture
+def box():
+    _pytree.register_pytree_node(Box, lambda box: ([box.inside], None), lambda inside, _: Box(*inside))
+    yield
+    _pytree._deregister_pytree_node(Box)
+
+
+def output_of(made):
+    (node,) = made.graph.find_nodes(op="output")
+    return node.args[0]
+
+
+def test_results_are_nested_as_the_function_nests_them():
+    x = tg.ones(2)
+    for f, kind in ((lambda x: [x + 1, x], list), (lambda x: (x + 1,), tuple), (lambda x: {"a": x + 1}, dict)):
+        made = make_fx(f)(x)
+        assert isinstance(output_of(made), kind) and type(made(x)) is type(f(x))
+    made = make_fx(lambda x: Pair(x + 1, (x, 3)))(x)
+    assert output_of(made).target is Pair and type(made(x)) is Pair and made(x).b[1] == 3
+
+
+def test_leaves_of_the_result_are_a_list_where_arguments_are_nested(box):
+    x = tg.ones(2)
+    made = make_fx(lambda d, x: x + d["a"])({"a": x}, x)
+    (result,) = output_of(made)
+    assert isinstance(output_of(made), list) and result.target is tg.ops.aten.add.Tensor
+    assert made({"a": x}, x).tolist() == [2, 2]
+    made = make_fx(lambda d: Pair(d[0], [d[1], collections.OrderedDict(q=d[0] * 2)]))([x, x])
+    assert len(output_of(made)) == 3 and type(made([x, x]).b[1]) is collections.OrderedDict
+    made = make_fx(lambda x: Box(x + 1))(x)
+    assert made(x).inside.tolist() == [2, 2]
+    made.recompile()
+    assert fx.Interpreter(made).run(x).inside.tolist() == [2, 2]
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: x.max(0)[0] + x.chunk(2)[1].sum(),
+        lambda x: nn.functional.batch_norm(x, tg.zeros(4), tg.ones(4), training=True),
+        lambda x: nn.functional.linear(x[None], tg.ones(3, 4), tg.ones(3)) @ tg.ones(3),
+        lambda x: nn.functional.conv2d(x[None, None], tg.ones(1, 1, 2, 2)),
+        lambda x: tg.cond(x.sum() > 1, lambda: (x + 1, x), lambda: (x - 1, x))[0],
+        lambda x: nn.functional.cross_entropy(x, tg.tensor([0, 1, 2, 3])),
+    ],
+)
+def test_every_node_tells_what_it_is_for_the_example(f):
+    made = make_fx(f)(tg.rand(4, 4))
+    for node in made.graph.nodes:
+        if node.op == "output" or (node.op == "get_attr" and isinstance(getattr(made, node.target), nn.Module)):
+            continue
+        value = node.meta["val"]
+        row = value if isinstance(value, (tuple, list)) else [value]
+        assert all(not isinstance(part, tg.Tensor) or part.is_meta for part in row), node

@@ -1,4 +1,4 @@
-"""Layers and products as `make_fx` tells them: by the few ops that programs which read such graphs look for.
+"""Layers, products and views as `make_fx` tells them: by the few ops that programs which read such graphs look for.
 
 Each function gets how a call is written down, the arguments of a node and their examples; it gives what stands for the
 node, None to keep it.
@@ -46,7 +46,29 @@ def _convolution(call, args, examples):
     return call(_aten.convolution.default, (input, weight, bias, *rest))
 
 
+def _reshape(call, args, examples):
+    size = args[1]
+    if not examples[0].is_contiguous() or isinstance(size, int):
+        return None
+    known = math.prod(n for n in size if n != -1)
+    if -1 in size and not known:
+        return None
+    return call(_aten.view.default, (args[0], [examples[0].numel() // known if n == -1 else n for n in size]))
+
+
+def _flatten(call, args, examples):
+    input, start, end = args
+    shape, rank = examples[0].shape, examples[0].dim()
+    if rank < 2 or start % rank == end % rank or not examples[0].is_contiguous():
+        return None
+    start, end = start % rank, end % rank
+    size = [*shape[:start], math.prod(shape[start : end + 1]), *shape[end + 1 :]]
+    return call(_aten.view.default, (input, size))
+
+
 SIMPLER = {
+    "aten::reshape": _reshape,
+    "aten::flatten.using_ints": _flatten,
     "aten::linear": _linear,
     "aten::matmul": _matmul,
     "aten::conv1d": _convolution,
@@ -69,7 +91,8 @@ def through(functions):
 
     def standing_for(name, simpler):
         op = signature_of(name).op
-        plain = getattr(_aten, name.partition("::")[2]).default
+        packet, _, overload = name.partition("::")[2].partition(".")
+        plain = getattr(getattr(_aten, packet), overload or "default")
 
         def run(*given):
             args = [*given, *(a.default for a in op.schema.args[len(given) :])]

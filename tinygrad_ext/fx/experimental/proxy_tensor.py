@@ -6,19 +6,21 @@ taken for what they are for the example, as PyTorch does in its mode "real", or 
 
 import functools
 import inspect
+from collections import OrderedDict
 
 from tinygrad_ext.core.call.boundary import boundary
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.graph.capture import Capture
 from tinygrad_ext.graph.decompose import decompose, functions_of, note_hints
 from tinygrad_ext.graph.passes import DeadCode
-from tinygrad_ext.utils._pytree import tree_flatten, tree_map
+from tinygrad_ext.utils._pytree import tree_flatten, tree_map, tree_structure
+from tinygrad_ext.utils.nested import plain
 
 from ..codegen import PyTreeCodeGen
 from ..graph_module import GraphModule
 from .open_numbers import open_values
 from .products import through
-from .writer import Writer, attribute, copy_, described
+from .writer import Writer, attribute, copy_, described, leaves_of
 
 
 @boundary
@@ -58,7 +60,8 @@ def make_fx(f, decomposition_table=None, tracing_mode="real", **accepted):
         try:
             with level:
                 given = [level.argument(a, f"arg{i}") for i, a in enumerate(args)]
-                captured = level.finish(f(*given))
+                result, nested = plain(f(*given))
+                captured = level.finish(result)
         finally:
             level.reader.restore()
         outside = {id(t.root.state): t.root.tensor for t in level.roots.values() if t.root.state is not None}
@@ -68,7 +71,7 @@ def make_fx(f, decomposition_table=None, tracing_mode="real", **accepted):
             captured, _ = decompose(captured, through(functions_of(decomposition_table)), list(args), state)
             outside = {id(s): t for s, t in zip(captured.state, values) if t is not None}
             note_hints(captured, args, state)
-        return _Traced(DeadCode().run(captured), outside, tracing_mode == "symbolic").module(f, args)
+        return _Traced(DeadCode().run(captured), outside, tracing_mode == "symbolic").module(f, args, nested)
 
     return record
 
@@ -81,23 +84,41 @@ class _Traced(Writer):
         super().__init__(open_values(captured, map(id, leaves)))
         self.captured, self.outside, self.symbolic = captured, outside, symbolic
 
-    def module(self, f, args):
+    def module(self, f, args, nested):
+        """nested: spec of the result where it is another than that of what was captured."""
         names = _names(f, args)
-        nested = any(isinstance(a, (tuple, list, dict)) for a in args)
         for value, name, tree in zip(self.captured.inputs, names, args):
             leaves, _ = tree_flatten(tree)
             nodes = iter([self.graph.placeholder(f"{name}_{i + 1}") for i in range(len(leaves))])
             self.env[id(value)] = tree_map(lambda leaf, nodes=nodes: self.leaf(leaf, next(nodes)), tree)
-        if nested:
-            self.graph.set_codegen(PyTreeCodeGen(names, args))
         for s in self.captured.state:
             self.env[id(s.value)] = self.state(s)
         self.block(self.captured.block)
         for s in self.captured.state:
             if s.written and s.kind != "generator":
                 self.call(copy_, (self.env[id(s.value)], self.read(s.new)))
-        self.graph.output(self.read(self.captured.outputs[0]))
+        self.result(names, args, self.read(self.captured.outputs[0]), nested)
         return GraphModule(self.root, self.graph, getattr(f, "__name__", "f").replace("<lambda>", "function"))
+
+    def result(self, names, args, tree, nested):
+        """As it is nested; its leaves in a list where arguments are nested, or where a class is no more than known."""
+        if any(isinstance(a, (tuple, list, dict)) for a in args) or (nested is not None and not _is_named(nested)):
+            self.graph.output(leaves_of([tree]))
+            spec = tree_structure(tree) if nested is None else nested
+            self.graph.set_codegen(PyTreeCodeGen(names, args, spec))
+        else:
+            self.graph.output(tree if nested is None else self.named(nested, iter(leaves_of([tree]))))
+
+    def named(self, spec, leaves):
+        """A tree of a spec with calls of the classes of named tuples."""
+        if spec.is_leaf():
+            return next(leaves)
+        parts = [self.named(child, leaves) for child in spec.children_specs]
+        if spec.type in (dict, OrderedDict):
+            return dict(zip(spec.context, parts))
+        if spec.type in (tuple, list):
+            return spec.type(parts)
+        return self.call(spec.type, parts) if hasattr(spec.type, "_field_defaults") else self.call(spec.type, (parts,))
 
     def leaf(self, value, node):
         """A placeholder for a tensor, or what is open; another number is what it is."""
@@ -116,6 +137,12 @@ class _Traced(Writer):
         node = self.graph.get_attr(attribute(self.root, tensor))
         node.meta["val"] = described(tensor)
         return node
+
+
+def _is_named(spec):
+    """Whether a tree consists of named tuples and what is built in alone."""
+    known = spec.is_leaf() or spec.type in (tuple, list, dict, OrderedDict) or hasattr(spec.type, "_make")
+    return known and all(map(_is_named, spec.children_specs))
 
 
 def _names(f, args):

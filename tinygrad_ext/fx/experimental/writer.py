@@ -77,6 +77,12 @@ class Writer:
     def call(self, function, args, kwargs=None):
         return self.graph.call_function(function, tuple(args), kwargs or {})
 
+    def told_call(self, function, args):
+        """A call that no value of the graph stands for, with what it is for the example."""
+        made = self.call(function, args)
+        made.meta["val"] = function(*[a.meta["val"] if _is_node(a) else a for a in args])
+        return made
+
     def bind(self, values, row):
         """Note what stands for values, and in nodes what these are for the example."""
         for value, made in zip(values, row):
@@ -84,9 +90,16 @@ class Writer:
             if _is_node(made) and "val" not in made.meta and value.hint is not None:
                 made.meta["val"] = described(value.hint)
 
+    def tell(self, made, values):
+        """Note what the results of a call are for the example."""
+        if _is_node(made):
+            made.meta.setdefault("val", described(type(values)([value.hint for value in values])))
+
     def results(self, values, made):
         """Bind the results of a call."""
         several = len(values) != 1
+        if several:
+            self.tell(made, tuple(values))
         self.bind(values, [self.call(operator.getitem, (made, i)) for i in range(len(values))] if several else [made])
 
     def argument(self, value, name):
@@ -137,11 +150,13 @@ class Writer:
         simpler, examples = self.simpler.get(node.op), [getattr(a, "hint", None) for a in node.args]
         if simpler and any(isinstance(a, Value) and (id(a) in self.open or a.hint is None) for a in node.args):
             simpler = None
-        made = simpler and simpler(self.call, args, examples)
+        made = simpler and simpler(self.told_call, args, examples)
         if made is None:
             positional, named = called(signature.op.schema.args, args)
             made = self.call(_overload(node.op), tuple(positional), named)
         count = len(signature.returns)
+        if count != 1:
+            self.tell(made, tuple(node.outputs[:count]))
         row = [made] if count == 1 else [self.call(operator.getitem, (made, i)) for i in range(count)]
         row += [args[i] for i in signature.writes]
         if signature.generator is not None:  # which the op itself moves on
@@ -165,6 +180,7 @@ class Writer:
         elif node.op in _METHODS:
             self.bind(node.outputs, [self.graph.call_method(_METHODS[node.op], tuple(args))])
         elif node.op == "prim::unpack":
+            self.tell(args[0], list(node.outputs))
             self.bind(node.outputs, [self.call(operator.getitem, (args[0], i)) for i in range(len(node.outputs))])
         else:
             made = self.call(primitives.TABLE[node.op].run, args)
@@ -177,6 +193,7 @@ class Writer:
         parts = [self.part(f"{name}_graph", b, outer) for name, b in zip(("true", "false"), node.blocks)]
         condition = self.read(node.args[0])
         made = self.call(cond, (condition, *parts, tuple(self.env[id(v)] for v in outer)))
+        self.tell(made, tuple(node.outputs))
         self.bind(node.outputs, [self.call(operator.getitem, (made, i)) for i in range(len(node.outputs))])
 
     def loop(self, node):
@@ -184,6 +201,7 @@ class Writer:
         outer = [v for v in outer_values(block) if _is_node(self.read(v))]
         body = self.part("body_graph", block, outer)
         made = self.call(loop, (count, goes_on, body, carried, [self.env[id(v)] for v in outer]))
+        self.tell(made, tuple(node.outputs))
         self.bind(node.outputs, [self.call(operator.getitem, (made, i)) for i in range(len(node.outputs))])
 
     def part(self, name, block, outer):
@@ -212,7 +230,9 @@ def described(value):
     """What `meta["val"]` tells of a value: a tensor of its geometry without memory, what is no tensor as it is."""
     if isinstance(value, Tensor) and value.layout == tg.strided:
         return tg.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")
-    return [described(a) for a in value] if isinstance(value, (tuple, list)) else value
+    if isinstance(value, (tuple, list)):
+        return tuple(map(described, value)) if type(value) is tuple else [described(a) for a in value]
+    return value
 
 
 def leaves_of(tree):
