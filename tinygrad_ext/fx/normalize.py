@@ -4,6 +4,7 @@ import inspect
 from collections import namedtuple
 
 ArgsKwargsPair = namedtuple("ArgsKwargsPair", "args kwargs")
+_BY_KEYWORD = {inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY}
 
 
 def normalized(target, args, kwargs, by_keyword):
@@ -16,7 +17,7 @@ def normalized(target, args, kwargs, by_keyword):
         bound.apply_defaults()
         if by_keyword:
             kinds = [p.kind for p in signature.parameters.values()]
-            if inspect.Parameter.VAR_POSITIONAL in kinds or inspect.Parameter.POSITIONAL_ONLY in kinds:
+            if not _BY_KEYWORD.issuperset(kinds):
                 return None
             return ArgsKwargsPair((), dict(bound.arguments))
         return ArgsKwargsPair(bound.args, bound.kwargs)
