@@ -212,3 +212,36 @@ def test_an_equal_number_in_place_of_the_one_that_was_there_is_watched_too():
     assert run(tg.ones(1)).item() == 2
     held["v"] = 7.0
     assert run(tg.ones(1)).item() == 7
+
+
+def test_no_backend_is_that_of_the_library():
+    assert tg.compile(lambda x: x + 1, backend=None, fullgraph=True)(tg.ones(1)).item() == 2
+    with pytest.raises(TypeError, match="argument 'backend' must be a name or a function, not int"):
+        tg.compile(lambda x: x, backend=3)
+
+
+@pytest.mark.parametrize("backend", [None, lambda module, inputs: module.forward])
+def test_graphs_of_a_program_have_a_limit(monkeypatch, backend):
+    monkeypatch.setattr(compiling, "MOST", 3)
+    calls = []
+
+    def program(x, word):
+        calls.append(word)
+        return x * len(word)
+
+    made = tg.compile(program, backend=backend)
+    for i in range(3):
+        assert made(tg.ones(1), "a" * i).item() == i
+    with pytest.warns(
+        UserWarning, match=r"compile\(\): program has 3 graphs, and calls of further kinds run as it was"
+    ):
+        assert made(tg.ones(1), "aaaa").item() == 4
+    calls.clear()
+    assert made(tg.ones(1), "aaaaa").item() == 5 and calls == ["aaaaa"]
+    assert made(tg.ones(1), "a").item() == 1 and calls == ["aaaaa"]
+    assert len(made.left) == 0
+    whole = tg.compile(program, backend=backend, fullgraph=True)
+    for i in range(3):
+        whole(tg.ones(1), "a" * i)
+    with pytest.raises(RuntimeError, match="program has 3 graphs"):
+        whole(tg.ones(1), "aaaa")

@@ -75,8 +75,15 @@ def export(mod, args, kwargs=None, *, dynamic_shapes=None, strict=False, **accep
 
     sizes = declared.tried(run)
     program.notes["forward"]["calls"] = calls.told(captured.graph)
-    program.notes[""]["export"] = {"sizes": sizes.told()}
+    program.notes[""]["export"] = {"sizes": sizes.told(), "tied": _tied(mod)}
     return ExportedProgram(program, names, sizes, (args, dict(kwargs or {})), captured.nested)
+
+
+def _tied(mod):
+    """[further name, name] of parameters and buffers that have several."""
+    rows = [*mod.named_parameters(remove_duplicate=False), *mod.named_buffers(remove_duplicate=False)]
+    first = {id(tensor): name for name, tensor in reversed(rows)}
+    return [[name, first[id(tensor)]] for name, tensor in rows if first[id(tensor)] != name]
 
 
 class _Declared:
@@ -253,6 +260,12 @@ def load(f, *, extra_files=None, **accepted):
         told = program.notes[""]["export"]
         names = [v.name for v in program.methods["forward"].inputs]
         sizes = Sizes.of_told(told["sizes"])
+        for further, first in told.get("tied", ()):
+            if type(further) is not str or first not in {
+                *program.notes[""]["parameters"],
+                *program.notes[""]["buffers"],
+            }:
+                raise ValueError("its tied names are not as export() writes them")
         if "calls" in program.notes["forward"]:
             check_told(program.notes["forward"]["calls"], {path for path, _ in program.notes[""]["modules"]})
             calls_of(program.methods["forward"], program.notes["forward"]["calls"])

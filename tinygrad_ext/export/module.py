@@ -60,13 +60,17 @@ class ExportedModule(Programmed, GraphModule):
         for name in [n for n in (*parameters, *buffers) if n in inner.state]:
             self._put(places, name, inner.state[name], name not in passing)
         places.rest.update((name, value) for name, value in inner.state.items() if name not in places.owners)
+        for name, first in program.tied:
+            if first in inner.state:
+                self._put(places, name, inner.state[first], True, False)
         self.__dict__["_program"] = Program(inner.methods, places, inner.notes)
-        if program.is_changed:
+        if program.is_changed or program.is_moved:
             self._write(program.written)
             self.recompile()
 
-    def _put(self, places, name, value, persistent):
-        """Let a parameter or buffer stand under its path, with _ behind it where GraphModule has that name."""
+    def _put(self, places, name, value, persistent, is_read=True):
+        """Let a parameter or buffer stand under its path, with _ behind it where GraphModule has that name. is_read:
+        whether the graph finds it there."""
         path, _, attribute = name.rpartition(".")
         owner = _module_at(self, path)
         while hasattr(type(owner), attribute) or hasattr(owner, attribute):
@@ -75,7 +79,8 @@ class ExportedModule(Programmed, GraphModule):
             owner.register_parameter(attribute, value)
         else:
             owner.register_buffer(attribute, value, persistent)
-        places.owners[name] = owner, attribute
+        if is_read:
+            places.owners[name] = owner, attribute
 
     def forward(self, *args, **kwargs):
         """Run the program."""
@@ -95,6 +100,21 @@ class ExportedModule(Programmed, GraphModule):
         raise NotImplementedError(
             f"calling {'train' if mode else 'eval'}() of an exported program is not supported: call it before export()"
         )
+
+    def _apply(self, fn, recurse=True):
+        """As of any Module; the fx graph runs from now on where dtypes or devices are others then, for which the plan
+        was not made."""
+        if "_source" not in self.__dict__ or self._source.example_inputs is None:
+            return super()._apply(fn, recurse)
+        source, _, before = self._source, self._graph, self._kinds()
+        super()._apply(fn, recurse)
+        if self._kinds() != before:
+            self.recompile()
+            source.is_moved = True
+        return self
+
+    def _kinds(self):
+        return [(t.dtype, t.device) for t in (*self.parameters(), *self.buffers())]
 
     # ---- the fx graph ---------------------------------------------------------------------------------------------
 

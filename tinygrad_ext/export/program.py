@@ -25,6 +25,7 @@ class ExportedProgram:
         results where they are named tuples or the like, which a file does not keep."""
         self._program, self._names, self._sizes = program, names, sizes
         self.example_inputs, self._nested, self._written = example_inputs, nested, None
+        self.is_moved = False  # its state has other dtypes or devices now than it was exported with
 
     @property
     def captured(self):
@@ -86,8 +87,14 @@ class ExportedProgram:
     @property
     def state_dict(self):
         """Path -> parameter or buffer, the tensors that the program uses; without buffers that are not persistent."""
-        passing = self._told("passing")
-        return {name: t for name, t in [*self.named_parameters(), *self.named_buffers()] if name not in passing}
+        passing, found = self._told("passing"), dict([*self.named_parameters(), *self.named_buffers()])
+        found.update((name, found[first]) for name, first in self.tied)
+        return {name: t for name, t in found.items() if name not in passing}
+
+    @property
+    def tied(self):
+        """(further name, name) of each parameter and buffer that has several."""
+        return [tuple(row) for row in self._program.notes[""]["export"].get("tied", ())]
 
     @property
     def constants(self):

@@ -5,6 +5,7 @@ asked of where the graph has no derivative, runs as it was written.
 """
 
 import functools
+import warnings
 
 import tinygrad_ext as tg
 from tinygrad_ext.core.call.boundary import boundary
@@ -26,7 +27,7 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mo
 
     Arguments:
         fullgraph: raise where the program cannot be captured, instead of running it as it is.
-        backend: "inductor", "eager" or "aot_eager", which are the same here; or a function (or the name that
+        backend: "inductor", None, "eager" or "aot_eager", which are the same here; or a function (or the name that
             `register_backend` knows one by) that is called for each geometry of the arguments with a `fx.GraphModule`
             of ops and a list of the tensors that it takes, parameters and buffers first, and gives what is called in
             the module's place, such as its `forward`. `options`, and a `mode`, are handed to it by name.
@@ -36,7 +37,8 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mo
     Raises RuntimeError for a backend that nobody knows, and BackendCompilerFailed where that function raises.
 
     The first call for arguments of a kind runs Python once to write the graph down. `explain()` says why something runs
-    as it was written.
+    as it was written. After 256 graphs of one program no more are made, which is told by a warning: other calls run as
+    it was written, or raise with fullgraph.
     """
     if model is None:
         return lambda function: compile(
@@ -46,7 +48,7 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mo
         raise TypeError(f"compile() takes a function or a module, not {type(model).__name__}")
     if disable:
         return model
-    function = lookup_backend(backend)
+    function = None if backend is None else lookup_backend(backend)
     more = {key: value for key, value in (("mode", mode), ("options", options)) if value is not None}
     kind = CompiledModule if isinstance(model, Module) else CompiledFunction
     return kind(model, fullgraph, function and functools.partial(function, **more))
@@ -88,10 +90,25 @@ def lookup_backend(backend):
     return backend
 
 
+MOST = 256  # graphs of one program, for they are kept as long as it lives
+
+
+class _Full(CaptureError):
+    """There are as many graphs of a program as are kept."""
+
+
 class _Whole(Runner):
-    """The graphs of a program that do all that it does."""
+    """The graphs of a program that do all that it does. Attributes: count: how many were written down."""
+
+    count = 0
 
     def written_down(self, args, keywords, check=True):
+        if self.count == MOST:
+            raise _Full(
+                f"compile(): {self.name} has {MOST} graphs, and calls of further kinds run as it was written. What a "
+                "call hangs on besides tensors, as words or the sizes of a backend's graph, should take few values"
+            )
+        self.count += 1
         with writing("compile"):
             captured = super().written_down(args, keywords, check)
         if captured.left_out:
@@ -113,7 +130,7 @@ class Attempt(FirstCall):
         name = getattr(function, "__name__", type(function).__name__)
         super().__init__(_Whole(function, name, Surroundings(function)))
         self.function, self.fullgraph, self.left = function, fullgraph, {}
-        self.backend, self.made = backend, {}
+        self.backend, self.made, self.warned = backend, {}, False
 
     def otherwise(self, args, kwargs):
         """A call for which no graph is ready."""
@@ -133,7 +150,7 @@ class Attempt(FirstCall):
                 raise
             key = self.key(args, kwargs)
             result = self.function(*args, **kwargs)
-            self.leave([(key, str(error))])
+            self.leave([(key, str(error))] if not self.is_full(error) else [])
             return result
 
     def by_backend(self, args, kwargs):
@@ -150,9 +167,17 @@ class Attempt(FirstCall):
             if self.fullgraph:
                 raise
             result = self.function(*args, **kwargs)
-            self.left[key] = str(error)
+            if not self.is_full(error):
+                self.left[key] = str(error)
             return result
         return made(given)
+
+    def is_full(self, error):
+        """Whether no more is noted of calls that run as they were written; a warning says so, once."""
+        if isinstance(error, _Full) and not self.warned:
+            self.warned = True
+            warnings.warn(str(error), stacklevel=4)
+        return isinstance(error, _Full) or len(self.left) >= MOST
 
     def handed(self, key, given, names):
         """The fx.compiled.Handed for a call, made now where there is none."""
