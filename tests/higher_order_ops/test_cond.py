@@ -6,6 +6,7 @@ import pytest
 
 import tinygrad_ext as tg
 from tinygrad_ext import export, func, jit, nn
+from tinygrad_ext.fx.experimental.proxy_tensor import make_fx
 from tinygrad_ext.graph import capture
 from tinygrad_ext.graph.capture import CaptureError
 
@@ -140,7 +141,7 @@ def test_wrong_arguments_are_refused_in_every_mode(call, word):
     [
         (lambda x: x.add_(1), "true_fn writes to a tensor that was there before"),
         (lambda x: W.detach().add_(1), "true_fn writes to a tensor that was there before"),
-        (lambda x: x * tg.rand(3), "true_fn draws random numbers"),
+        (lambda x: x * tg.rand(3, generator=tg.Generator()), "true_fn draws random numbers"),
         (lambda x: (x, x), "the same structure"),
         (lambda x: x.sum(), "result 0 of true_fn is .*float32 of 0 dimensions"),
         (lambda x: x.double(), "result 0 of true_fn is .*float64 of 2 dimensions"),
@@ -195,3 +196,79 @@ def test_branches_are_kept_under_autocast():
 def test_a_choice_of_one_element_gives_no_dimension_to_samples():
     found = func.vmap(lambda x, p: tg.cond(p, lambda x: x, lambda x: -x, (x,)))(tg.ones(3), tg.ones(3, 1) > 0)
     assert found.shape == (3,)
+
+
+# ---- branches that draw ----------------------------------------------------------------------------------------------
+
+OWN = tg.Generator()
+
+
+def one_draws(x):
+    return tg.cond(x.sum() > 1, lambda x: x * tg.rand(3), tg.cos, (x,)) + tg.rand(3)
+
+
+def both_draw(x):
+    return tg.cond(x.sum() > 1, lambda x: nn.functional.dropout(x, 0.5), lambda x: x * tg.randn(2, 3), (x,)) * W
+
+
+def one_in_another(x):
+    y = tg.cond(x.sum() > 1, lambda: (x * tg.rand(3), 1), lambda: (x - 1, 1))[0]
+    return tg.cond(y.sum() > 1, lambda y: tg.cond(y[1, 1] > 2, lambda: y * tg.randn(3), lambda: y), tg.cos, (y,))
+
+
+def from_a_generator(x):
+    return tg.cond(x.sum() > 1, lambda x: x * tg.rand(3, generator=OWN) + tg.rand(3), tg.cos, (x,))
+
+
+def drawn(function, x):
+    """Result, gradient and what is drawn next."""
+    tg.manual_seed(3)
+    OWN.manual_seed(4)
+    x = x.clone().requires_grad_()
+    result = function(x)
+    (grad,) = tg.autograd.grad(result.square().sum(), x)
+    return result, grad, tg.rand(2), tg.rand(2, generator=OWN)
+
+
+def handed(function):
+    return tg.compile(function, fullgraph=True, backend=lambda module, inputs: module.forward)
+
+
+def saved(function):
+    room = io.BytesIO()
+    jit.save(jit.trace(function, (X,)), room)
+    room.seek(0)
+    return jit.load(room)
+
+
+@pytest.mark.parametrize("program", [one_draws, both_draw, one_in_another])
+@pytest.mark.parametrize(
+    "made",
+    [lambda f: jit.trace(f, (X,)), lambda f: tg.compile(f, fullgraph=True), handed, saved, lambda f: make_fx(f)(X)],
+    ids=["trace", "compile", "backend", "archive", "make_fx"],
+)
+def test_branches_draw_the_numbers_of_eager_mode(program, made):
+    run = made(program)
+    for x in (X, -X, X * 0.1, X):
+        before, after = drawn(program, x), drawn(run, x)
+        assert all(map(tg.equal, before, after)), (before, after)
+
+
+def test_a_branch_draws_from_a_generator_of_the_program():
+    run = jit.trace(from_a_generator, (X,))
+    for x in (X, -X):
+        assert all(map(tg.equal, drawn(from_a_generator, x), drawn(run, x)))
+
+
+def test_an_exported_branch_draws():
+    class Program(nn.Module):
+        def forward(self, x):
+            return one_in_another(x)
+
+    module = export.export(Program(), (X,)).module()
+    for _ in range(2):
+        tg.manual_seed(5)
+        expected = one_in_another(X)
+        tg.manual_seed(5)
+        assert tg.equal(module(X), expected)
+        module.recompile()

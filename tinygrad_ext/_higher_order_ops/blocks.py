@@ -33,23 +33,35 @@ def check_call(name, functions, operands, what):
 
 
 @contextmanager
-def own_block(level, name, part):
-    """Write to a new block meanwhile: (block, tape). CaptureError for what a block cannot hold."""
-    writes, drawn = level.frozen, _drawn(level)
+def own_block(level, name, part, drawn=None):
+    """Write to a new block meanwhile: (block, tape). CaptureError for what a block cannot hold.
+
+    drawn: a dict that gets generator -> the Value that the block leaves it at, for generators that were there before;
+    None: none may be drawn from.
+    """
+    writes, before = level.frozen, _at(level)
     with on_tape(level) as (block, tape):
         level.frozen = block, f"{name}: {part}"
         try:
             yield block, tape
         finally:
             level.frozen = writes
-    if _drawn(level) != drawn:
-        raise CaptureError(
-            f"{name}: {part} draws random numbers, which is not captured; draw them before, and pass them"
-        )
+    for key, found in level.generators.items():
+        state, now, _, generator = found
+        first = before.get(key, None if state is None else state.value)
+        if now is first:
+            continue
+        if drawn is None or first is None:
+            raise CaptureError(
+                f"{name}: {part} draws random numbers, which is not captured; draw them before, and pass them"
+            )
+        drawn[generator] = now
+        level.advance(generator, first)
 
 
-def _drawn(level):
-    return [id(found[1]) for found in level.generators.values()]
+def _at(level):
+    """Which Value each generator is at."""
+    return {key: found[1] for key, found in level.generators.items()}
 
 
 def yielded(level, result):

@@ -8,6 +8,7 @@ from tinygrad_ext.graph.capture import CaptureError
 from tinygrad_ext.graph.control_backward import IfEntry
 from tinygrad_ext.graph.ir import Node, Value
 from tinygrad_ext.graph.trees import type_of_tree
+from tinygrad_ext.graph.types import GENERATOR
 from tinygrad_ext.utils._pytree import tree_flatten, tree_unflatten
 
 from .blocks import capture_under_way, check_call, check_single, lent, own_block, shown, truth, yielded
@@ -20,7 +21,7 @@ def cond(pred, true_fn, false_fn, operands=()):
     Args:
         pred: a truth value, or a tensor of one element.
         true_fn, false_fn: functions of the operands that return tensors, in containers too, of the same structure,
-            dtypes and numbers of dimensions. They write to nothing and draw no random numbers.
+            dtypes and numbers of dimensions. They write to nothing. They may draw random numbers.
         operands: tuple or list of tensors, in containers too. The functions may use other tensors as well.
 
     In a graph that is captured (`jit.trace`, `graph.capture`, `export`, `compile`) both branches are kept, and pred
@@ -61,9 +62,10 @@ def _check_structure(spec, other):
 
 def _captured(level, pred, functions, operands):
     condition = truth(level, pred, "cond", "pred")
-    blocks, tapes, results, specs, shared = [], [], [], [], []
+    blocks, tapes, results, specs, shared, drawn = [], [], [], [], [], []
     for name, function in functions.items():
-        with own_block(level, "cond", name) as (block, tape):
+        drawn.append({})
+        with own_block(level, "cond", name, drawn[-1]) as (block, tape):
             result = function(*operands)
             block.outputs, spec = yielded(level, result)
             shared.append(lent(level, block, result, f"cond: {name}"))
@@ -90,6 +92,13 @@ def _captured(level, pred, functions, operands):
         found.append(value)
     for block in blocks:
         block.outputs = [a for a, left_out in zip(block.outputs, constant) if not left_out]
+    for generator in {**drawn[0], **drawn[1]}:
+        before = level.generator_state(generator)[1]
+        for block, row in zip(blocks, drawn):
+            block.outputs.append(row.get(generator, before))
+        value = level.graph.value(GENERATOR, node)
+        node.outputs = (*node.outputs, value)
+        level.advance(generator, value)
     level.block.nodes.append(node)
     IfEntry(node, tapes).note(level)
     rows = [shown(level, a, "cond" if id(a) in lenders else None) if isinstance(a, Value) else a for a in found]
