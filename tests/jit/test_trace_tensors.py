@@ -271,3 +271,22 @@ def test_modules_made_in_a_program_have_parameters():
     assert same_bits(made, program(x))
     with pytest.raises(TypeError, match="cannot assign"):
         jit.trace(lambda x: setattr(tg.nn.Linear(1, 1), "weight", x), (tg.ones(1, 1),))
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x, n: tg.normal(x, n) + x.clone().uniform_(0, n) + x.clone().normal_(0, n),
+        lambda x, n: x.roll(n) + x.sum(n, keepdim=True),
+        lambda x, n: tg.add(x, x, alpha=n) + tg.nn.functional.softplus(x, n),
+    ],
+)
+@pytest.mark.parametrize("made", [lambda f, args: jit.trace(f, args), lambda f, args: tg.compile(f, fullgraph=True)])
+def test_tensors_stand_for_numbers_where_eager_mode_takes_them(program, made):
+    x = tg.rand(2, 3)
+    run = made(program, (x, tg.tensor(1)))
+    for number in (1, 0, 1):
+        tg.manual_seed(1)
+        expected = program(x, tg.tensor(number))
+        tg.manual_seed(1)
+        assert tg.equal(run(x, tg.tensor(number)), expected)

@@ -208,7 +208,7 @@ def _fits(wanted, arg, declared, record):
     if wanted.word == "Optional":
         return _fits(wanted.args[0], arg, declared, record)
     if wanted.word == "List" and declared.size:  # int[2] takes one int too
-        return accepts(wanted.args[0], given)
+        return _fits(wanted.args[0], arg, declared, record)
     if wanted is TENSOR:
         return declared.name in (record.numbers or "").replace("|", " ").split() and given in (
             INT,
@@ -217,8 +217,8 @@ def _fits(wanted, arg, declared, record):
             COMPLEX,
             SCALAR,
         )
-    if wanted in (FLOAT, COMPLEX):
-        return given in (INT, FLOAT)
+    if wanted in (FLOAT, COMPLEX) and given in (INT, FLOAT):
+        return True
     return given is TENSOR and wanted.word in ("Scalar", "int", "float")
 
 
