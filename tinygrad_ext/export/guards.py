@@ -58,6 +58,7 @@ class Guards(Module):
     def __init__(self, names, example, sizes, graph, state):
         """names, example: of the arguments. sizes: a `Sizes`. graph: of `guards_of`, or None. state: its states."""
         super().__init__()
+        self.is_flat = all(isinstance(a, Tensor) for a in example)
         self.names, self.example, self.sizes = list(names), described(list(example)), sizes
         self.text, self.state = None if graph is None else str(graph), described(list(state))
         self._graph, self._known = graph, set()
@@ -65,10 +66,11 @@ class Guards(Module):
     def forward(self, *leaves):
         if is_tracing() or any(isinstance(leaf, Proxy) for leaf in leaves):
             return
-        row = rebuilt(self.example, iter(leaves))
+        row = leaves if self.is_flat else rebuilt(self.example, iter(leaves))
         given = list(zip(self.names, row))
         self.sizes.check(given)
-        check_words(self.names, self.example, given)
+        if not self.is_flat:
+            check_words(self.names, self.example, given)
         if self.text is None:
             return
         key = tuple([tuple(leaf.shape) if isinstance(leaf, Tensor) else leaf for leaf in leaves])
@@ -77,7 +79,7 @@ class Guards(Module):
         if self._graph is None:
             self._graph = Graph.parse(self.text)
         try:
-            interpret.run(self._graph, described(row), self.state)
+            interpret.run(self._graph, described(list(row)), self.state)
         except GuardFailed as error:
             raise AssertionError(f"Guard failed: {error}") from None
         if len(self._known) == _MOST:

@@ -88,7 +88,7 @@ class ExportedModule(Programmed, GraphModule):
         given = bound(source._names, source.placed, args, kwargs)
         if self._checked:
             source.check(given)
-        if source.example_inputs is not None:  # dicts have the order of the example's
+        if not source.is_flat:  # dicts have the order of the example's
             given = dict(given)
             row = [in_order(given[name], value) for name, value in zip(source._names, source.example)]
             count = source.placed

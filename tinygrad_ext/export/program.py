@@ -1,5 +1,8 @@
 """`ExportedProgram`: a graph, its state, and what was declared of the sizes of its arguments."""
 
+from functools import cached_property
+
+from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.graph import Program
 from tinygrad_ext.graph.decompose import decompose, functions_of
 
@@ -36,17 +39,22 @@ class ExportedProgram:
         """How many arguments the example has by their place; all where there is no example."""
         return len(self._names if self.example_inputs is None else self.example_inputs[0])
 
-    @property
+    @cached_property
     def example(self):
         """The arguments that it was exported with, in the order of their names."""
         args, kwargs = self.example_inputs
         given = {**dict(zip(self._names, args)), **kwargs}
         return [given[name] for name in self._names]
 
+    @cached_property
+    def is_flat(self):
+        """Whether all arguments are tensors, as far as an example tells, so that their sizes alone are asked for."""
+        return self.example_inputs is None or all(isinstance(a, Tensor) for a in self.example)
+
     def check(self, given):
         """AssertionError for arguments that the program does not hold for. given: (name, value) pairs."""
         self._sizes.check(given)
-        if self.example_inputs is not None:
+        if not self.is_flat:
             check_words(self._names, self.example, given)
 
     @property
