@@ -272,3 +272,15 @@ def test_an_exported_branch_draws():
         tg.manual_seed(5)
         assert tg.equal(module(X), expected)
         module.recompile()
+
+
+@pytest.mark.parametrize("other", [lambda x: x.max().item(), lambda x: 2.0])
+def test_a_branch_gives_what_item_gave(other):
+    def called(x):
+        return x * tg.cond(x.sum() > 1, lambda x: x.sum().item(), other, (x,))
+
+    for made in (jit.trace(called, (X,)), tg.compile(called, fullgraph=True), saved(called)):
+        for x in (X, -X, X * 2):
+            assert tg.equal(made(x), called(x))
+            y, z = x.clone().requires_grad_(), x.clone().requires_grad_()
+            assert tg.equal(*(tg.autograd.grad(f(t).sum(), t)[0] for f, t in ((made, y), (called, z))))

@@ -8,7 +8,7 @@ from tinygrad_ext.graph.capture import CaptureError
 from tinygrad_ext.graph.control_backward import IfEntry
 from tinygrad_ext.graph.ir import Node, Value
 from tinygrad_ext.graph.trees import type_of_tree
-from tinygrad_ext.graph.types import GENERATOR
+from tinygrad_ext.graph.types import GENERATOR, SCALAR
 from tinygrad_ext.utils._pytree import tree_flatten, tree_unflatten
 
 from .blocks import capture_under_way, check_call, check_single, lent, own_block, shown, truth, yielded
@@ -83,7 +83,7 @@ def _captured(level, pred, functions, operands):
             continue
         values = [block.outputs[i] for block in blocks]
         _check_pair(i, *map(_example, values))
-        value = level.graph.value(type_of_tree(pair[taken]), node, _example(values[taken]))
+        value = level.graph.value(_type_of(values, pair[taken]), node, _example(values[taken]))
         if any(row[i] for row in shared):
             lenders.add(id(value))
         if any(isinstance(a, Value) and id(a) in level.needs for a in values):
@@ -107,6 +107,11 @@ def _captured(level, pred, functions, operands):
 
 def _is_constant(a, b):
     return not isinstance(a, Value) and type(a) is type(b) and a == b and not isinstance(a, float)
+
+
+def _type_of(values, result):
+    """Of what a branch gives; any number where one is what item() gave."""
+    return SCALAR if any(isinstance(a, Value) and a.type is SCALAR for a in values) else type_of_tree(result)
 
 
 def _example(a):
