@@ -154,6 +154,32 @@ def test_arguments_are_called_as_pytorch_calls_them():
     assert list(program.graph_signature.user_inputs) == ["args_0", "args_1", "args_2", "z"]
 
 
+class Boxed(nn.Module):
+    def forward(self, box, *, more):
+        assert type(box) is type(more) is Box
+        return Box(box.inside["a"] * more.inside + box.inside["b"])
+
+
+@pytest.mark.parametrize("made", [export.ExportedProgram.module, compiled, export.unflatten])
+def test_arguments_are_of_classes_that_are_registered(made, box):
+    x = tg.ones(2)
+    program = export.export(Boxed(), (Box({"a": x, "b": x}),), {"more": Box(x)})
+    assert [n.name for n in program.graph.find_nodes(op="placeholder")] == ["box_0_a", "box_0_b", "more_0"]
+    module = made(program)
+    assert module(Box({"a": x * 2, "b": x}), more=Box(x * 3)).inside.tolist() == [7, 7]
+    with pytest.raises((TypeError, ValueError), match="nested as"):
+        module(Box({"a": x, "c": x}), more=Box(x))
+    with pytest.raises((TypeError, ValueError), match="nested as"):
+        module((x,), more=Box(x))
+
+
+def test_a_file_has_arguments_of_registered_classes_as_tuples(box):
+    x, room = tg.ones(2), io.BytesIO()
+    export.save(export.export(Boxed(), (Box({"a": x, "b": x}),), {"more": Box(x)}), room)
+    room.seek(0)
+    assert export.load(room).module()(({"b": x, "a": x * 2},), more=(x * 3,))[0].tolist() == [7, 7]
+
+
 def test_names_of_arguments_may_be_names_of_python():
     class Named(nn.Module):
         def forward(self, max, input):

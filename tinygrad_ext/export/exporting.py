@@ -1,6 +1,8 @@
 """`export`: a module traced for declared sizes; `save` and `load`."""
 
+import functools
 import io
+from contextlib import contextmanager
 
 import tinygrad_ext as tg
 from tinygrad_ext import graph as graphs
@@ -17,6 +19,7 @@ from tinygrad_ext.jit.saving import program_of
 from tinygrad_ext.jit.script.script_module import ScriptModule
 from tinygrad_ext.jit.tracing import trace
 from tinygrad_ext.nn import Module
+from tinygrad_ext.utils.nested import opened, restored
 
 from .calls import Calls, calls_of, check_told
 from .dynamic_shapes import Dim, Hint, ShapesCollection, Sum
@@ -58,7 +61,11 @@ def export(mod, args, kwargs=None, *, dynamic_shapes=None, strict=False, **accep
         raise ValueError("export() takes a module of Python, not one that is compiled: jit.save keeps that one")
     if not isinstance(args, tuple):
         raise UserError(f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}")
-    with Calls(mod) as calls, writing("export"), inference_mode(False), enable_grad():
+    example, kwargs = (args, dict(kwargs or {})), dict(kwargs or {})
+    rows = {key: opened(value) for key, value in [*enumerate(args), *kwargs.items()]}
+    args, kwargs = tuple([rows[i][0] for i in range(len(args))]), {name: rows[name][0] for name in kwargs}
+    specs = {key: spec for key, (_, spec) in rows.items() if spec is not None}
+    with _closed(mod, specs), Calls(mod) as calls, writing("export"), inference_mode(False), enable_grad():
         traced = trace(mod, args, check_trace=False, example_kwarg_inputs=kwargs)
         captured = traced._runner.latest
         refuse_python(captured.graph)
@@ -76,7 +83,30 @@ def export(mod, args, kwargs=None, *, dynamic_shapes=None, strict=False, **accep
     sizes = declared.tried(run)
     program.notes["forward"]["calls"] = calls.told(captured.graph)
     program.notes[""]["export"] = {"sizes": sizes.told(), "tied": _tied(mod)}
-    return ExportedProgram(program, names, sizes, (args, dict(kwargs or {})), captured.nested)
+    specs = {names[key] if type(key) is int else key: spec for key, spec in specs.items()}
+    return ExportedProgram(program, names, sizes, example, captured.nested, specs)
+
+
+@contextmanager
+def _closed(mod, specs):
+    """Let a module take arguments that `opened` gave. specs: place or name of those -> spec."""
+    if not specs:
+        yield
+        return
+    before, forward = vars(mod).get("forward"), mod.forward
+
+    @functools.wraps(forward)
+    def closing(*args, **kwargs):
+        args = [restored(specs.get(i), value) for i, value in enumerate(args)]
+        return forward(*args, **{name: restored(specs.get(name), value) for name, value in kwargs.items()})
+
+    mod.__dict__["forward"] = closing
+    try:
+        yield
+    finally:
+        del mod.__dict__["forward"]
+        if before is not None:
+            mod.__dict__["forward"] = before
 
 
 def _tied(mod):
@@ -233,7 +263,8 @@ def save(ep, f, *, extra_files=None, **accepted):
     ep.refuse_changes("save()")
     room = io.BytesIO()
     if ep.example_inputs is not None:
-        serialization.save(ep.example_inputs, room)
+        row = ep.example
+        serialization.save((tuple(row[: ep.placed]), dict(zip(ep._names[ep.placed :], row[ep.placed :]))), room)
     graphs.save(ep._program, f, {**(extra_files or {}), EXAMPLE: room.getvalue()})
 
 

@@ -86,6 +86,8 @@ class ExportedModule(Programmed, GraphModule):
         """Run the program."""
         source = self._source
         given = bound(source._names, source.placed, args, kwargs)
+        if source._opened:
+            given = source.plain(given)
         if self._checked:
             source.check(given)
         if not source.is_flat:  # dicts have the order of the example's
@@ -135,7 +137,7 @@ class ExportedModule(Programmed, GraphModule):
                 while hasattr(self, places[name]):
                     places[name] += "_"
                 object.__setattr__(self, places[name], value)
-        graph = unlifted(written, places, source._names, source.example, source._nested)
+        graph = unlifted(written, places, source._names, source.closed_example, source._nested)
         for node in written.module.graph.find_nodes(op="get_attr"):  # branches
             if not hasattr(self, node.target):
                 setattr(self, node.target, getattr(written.module, node.target))

@@ -5,6 +5,7 @@ from functools import cached_property
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.graph import Program
 from tinygrad_ext.graph.decompose import decompose, functions_of
+from tinygrad_ext.utils.nested import opened_as
 
 from .decompositions import default_decompositions
 from .guards import check_words
@@ -23,11 +24,13 @@ class ExportedProgram:
         example_inputs: (args, kwargs) that it was exported with, None where a file has none.
     """
 
-    def __init__(self, program, names, sizes, example_inputs, nested=None):
+    def __init__(self, program, names, sizes, example_inputs, nested=None, opened=()):
         """program: the graph.Program with the method "forward". names: of its arguments, in order. nested: spec of the
-        results where they are named tuples or the like, which a file does not keep."""
+        results where they are named tuples or the like; opened: name of an argument -> its spec where it holds what is
+        registered with pytree. A file keeps neither."""
         self._program, self._names, self._sizes = program, names, sizes
         self.example_inputs, self._nested, self._written = example_inputs, nested, None
+        self._opened = dict(opened)
         self.is_moved = False  # its state has other dtypes or devices now than it was exported with
 
     @property
@@ -42,9 +45,18 @@ class ExportedProgram:
     @cached_property
     def example(self):
         """The arguments that it was exported with, in the order of their names."""
+        return [value for _, value in self.plain(zip(self._names, self.closed_example))]
+
+    @property
+    def closed_example(self):
+        """The same as the caller has them."""
         args, kwargs = self.example_inputs
         given = {**dict(zip(self._names, args)), **kwargs}
         return [given[name] for name in self._names]
+
+    def plain(self, given):
+        """(name, value) pairs of arguments as the graph takes them."""
+        return [(n, opened_as(self._opened[n], value, n) if n in self._opened else value) for n, value in given]
 
     @cached_property
     def is_flat(self):
@@ -143,7 +155,7 @@ class ExportedProgram:
         """The same program with other values as its state. state: name -> value."""
         inner = self._program
         made = Program(inner.methods, state, inner.notes)
-        return ExportedProgram(made, self._names, self._sizes, self.example_inputs, self._nested)
+        return ExportedProgram(made, self._names, self._sizes, self.example_inputs, self._nested, self._opened)
 
     def run_decompositions(self, decomp_table=None):
         """Another program, over the same state, in which ops are what functions make of them.
@@ -171,7 +183,7 @@ class ExportedProgram:
                     nodes[new] = nodes[old]
             notes["forward"] = {**notes["forward"], "calls": {**calls, "nodes": nodes}}
         made = Program({**program.methods, "forward": graph}, dict(program.state), notes)
-        return ExportedProgram(made, self._names, self._sizes, self.example_inputs, self._nested)
+        return ExportedProgram(made, self._names, self._sizes, self.example_inputs, self._nested, self._opened)
 
     def validate(self):
         """Raise GraphError for a graph that breaks a rule."""

@@ -160,7 +160,7 @@ class UnflattenedModule(InterpreterModule):
         inner, graph = program._program, program.captured
         notes = inner.notes
         self.__dict__.update(
-            _asked=(program._names, program.placed, program._sizes), _output=graph.outputs[0], _nested=program._nested
+            _asked=(program._names, program.placed, program._sizes), _output=graph.outputs[0], _of=program
         )
         _refuse(graph)
         for path, mode in notes[""]["modules"]:
@@ -196,10 +196,10 @@ class UnflattenedModule(InterpreterModule):
 
     def forward(self, *args, **kwargs):
         names, placed, sizes = self._asked
-        given = bound(names, placed, args, kwargs)
+        given = self._of.plain(bound(names, placed, args, kwargs))
         sizes.check(given)
         given = dict(given)
-        return restored(self._nested, super().forward(*[given[name] for name in names]))
+        return restored(self._of._nested, super().forward(*[given[name] for name in names]))
 
     def _outputs(self, call, frame):
         return [read(self._output, frame)]

@@ -18,6 +18,25 @@ def restored(spec, tree):
     return tree if spec is None else pytree.tree_unflatten(list(_leaves(tree)), spec)
 
 
+def opened(tree):
+    """(an argument with what is registered with pytree as tuples, its spec); itself and None where it has no such."""
+    leaves, spec = pytree.tree_flatten(tree)
+    return (_rebuilt(spec, iter(leaves)), spec) if _is_registered(spec) else (tree, None)
+
+
+def opened_as(spec, tree, name):
+    """The same of an argument that has to have this spec. ValueError where it has another."""
+    leaves, found = pytree.tree_flatten(tree)
+    if found != spec:
+        raise ValueError(f"{name} is nested as {found}, but the program was exported for {spec}")
+    return _rebuilt(spec, iter(leaves))
+
+
+def _is_registered(spec):
+    own = spec.type is not None and not issubclass(spec.type, (tuple, list, dict))
+    return own or any(map(_is_registered, spec.children_specs))
+
+
 def _is_plain(spec):
     return spec.type in _KNOWN and all(map(_is_plain, spec.children_specs))
 
