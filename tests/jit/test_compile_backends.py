@@ -232,9 +232,7 @@ def test_graphs_of_a_program_have_a_limit(monkeypatch, backend):
     made = tg.compile(program, backend=backend)
     for i in range(3):
         assert made(tg.ones(1), "a" * i).item() == i
-    with pytest.warns(
-        UserWarning, match=r"compile\(\): program has 3 graphs, and calls of further kinds run as it was"
-    ):
+    with pytest.warns(UserWarning, match=r"compile\(\): program was captured 3 times, and calls of further kinds run"):
         assert made(tg.ones(1), "aaaa").item() == 4
     calls.clear()
     assert made(tg.ones(1), "aaaaa").item() == 5 and calls == ["aaaaa"]
@@ -243,5 +241,16 @@ def test_graphs_of_a_program_have_a_limit(monkeypatch, backend):
     whole = tg.compile(program, backend=backend, fullgraph=True)
     for i in range(3):
         whole(tg.ones(1), "a" * i)
-    with pytest.raises(RuntimeError, match="program has 3 graphs"):
+    with pytest.raises(RuntimeError, match="program was captured 3 times"):
         whole(tg.ones(1), "aaaa")
+
+
+def test_captures_that_fail_have_the_same_limit(monkeypatch):
+    monkeypatch.setattr(compiling, "MOST", 3)
+    made = tg.compile(lambda x, word: x if float(x) == len(word) else -x)
+    for i in range(3):
+        assert made(tg.ones(1), "a" * i).item() == (1 if i == 1 else -1)
+    assert len(made.left) == 3
+    with pytest.warns(UserWarning, match="was captured 3 times"):
+        made(tg.ones(1), "aaaa")
+    assert len(made.left) == 3 and made(tg.ones(1), "a").item() == 1

@@ -37,8 +37,8 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mo
     Raises RuntimeError for a backend that nobody knows, and BackendCompilerFailed where that function raises.
 
     The first call for arguments of a kind runs Python once to write the graph down. `explain()` says why something runs
-    as it was written. After 256 graphs of one program no more are made, which is told by a warning: other calls run as
-    it was written, or raise with fullgraph.
+    as it was written. After 256 captures of one program there are no more, which a warning tells: other calls run as it
+    was written, or raise with fullgraph.
     """
     if model is None:
         return lambda function: compile(
@@ -90,23 +90,23 @@ def lookup_backend(backend):
     return backend
 
 
-MOST = 256  # graphs of one program, for they are kept as long as it lives
+MOST = 256  # captures of one program, those that failed too: what they give is kept as long as it lives
 
 
 class _Full(CaptureError):
-    """There are as many graphs of a program as are kept."""
+    """A program was captured as often as it may be."""
 
 
 class _Whole(Runner):
-    """The graphs of a program that do all that it does. Attributes: count: how many were written down."""
+    """The graphs of a program that do all that it does. Attributes: count: how often it was written down."""
 
     count = 0
 
     def written_down(self, args, keywords, check=True):
         if self.count == MOST:
             raise _Full(
-                f"compile(): {self.name} has {MOST} graphs, and calls of further kinds run as it was written. What a "
-                "call hangs on besides tensors, as words or the sizes of a backend's graph, should take few values"
+                f"compile(): {self.name} was captured {MOST} times, and calls of further kinds run as it was written. "
+                "What a call hangs on besides tensors, as words or sizes of a backend's graph, should take few values"
             )
         self.count += 1
         with writing("compile"):
