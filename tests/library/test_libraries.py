@@ -61,6 +61,8 @@ def test_a_kernel_for_the_device_comes_before_a_composite():
         ("AutogradCPU", "library.register_autograd"),
         ("ADInplaceOrView", "library.register_autograd"),
         ("FuncTorchBatched", "Known are"),
+        ("SparseCPU", "Known are"),
+        ("CUDAish", "Known are"),
     ],
 )
 def test_keys_without_a_meaning_are_refused(key, message):
@@ -68,6 +70,43 @@ def test_keys_without_a_meaning_are_refused(key, message):
     lib.define("twice(Tensor x) -> Tensor")
     with pytest.raises(NotImplementedError, match=f"no dispatch key '{key}' here.*{message}"):
         lib.impl("twice", lambda x: x, key)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "AutocastCUDA",
+        "AutogradCUDA",
+        "AutogradXPU",
+        "SparseCUDA",
+        "SparseCsrCUDA",
+        "QuantizedCPU",
+        "NestedTensorCPU",
+        "HIP",
+    ],
+)
+def test_kernels_for_tensors_that_are_not_here_are_never_called(key):
+    lib = Library("t", "FRAGMENT")
+    lib.define("twice(Tensor x) -> Tensor")
+    lib.impl("twice", lambda x: x * 2, "CPU")
+    lib.impl("twice", lambda x: x * 200, key)
+    library.impl("t::twice", key, lambda x: x * 300) if not key.startswith("Autocast") else None
+    with tg.autocast("cpu"):
+        assert ops.t.twice(tg.ones(1)).item() == 2
+    assert ops.t.twice(tg.ones(1)).item() == 2
+
+
+def test_a_fallthrough_kernel_is_none():
+    lib = Library("t", "FRAGMENT")
+    lib.define("twice(Tensor x) -> Tensor")
+    lib.impl("twice", library.fallthrough_kernel, "CPU")
+    lib.impl("twice", library.fallthrough_kernel, "AutogradCPU")
+    with pytest.raises(NotImplementedError, match="has been declared only"):
+        ops.t.twice(tg.ones(1))
+    lib.impl("twice", lambda x: x * 2, "CPU")
+    assert ops.t.twice(tg.ones(1)).item() == 2
+    with pytest.raises(NotImplementedError, match=r"fallthrough_kernel\(\) should never be called"):
+        library.fallthrough_kernel()
 
 
 def test_a_kernel_for_an_unknown_op_is_refused():
@@ -231,9 +270,7 @@ def test_an_unknown_op_of_a_namespace_names_the_near_ones():
         ops.t.roi_aling
 
 
-@pytest.mark.parametrize(
-    "name", ["triton_op", "wrap_triton", "register_torch_dispatch", "register_autocast", "fallthrough_kernel"]
-)
+@pytest.mark.parametrize("name", ["triton_op", "wrap_triton", "register_torch_dispatch"])
 def test_what_is_absent_says_so(name):
     with pytest.raises(NotImplementedError, match=f"library.{name}: there "):
         getattr(library, name)()

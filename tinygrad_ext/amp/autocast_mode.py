@@ -24,6 +24,7 @@ from tinygrad_ext.core.call.levels import Observer, active_levels
 from tinygrad_ext.core.data.dtype import by_name, device
 from tinygrad_ext.core.data.dtype import dtype as _dtype
 from tinygrad_ext.core.data.tensor import Tensor
+from tinygrad_ext.library.autocast import apply, rule_of
 from tinygrad_ext.registry import ops
 
 __all__ = ["autocast", "autocast_decorator", "custom_bwd", "custom_fwd", "is_autocast_available"]
@@ -90,7 +91,12 @@ class Autocasting(Observer):
             return self.look_into(operation, args)
         if getattr(operation, "kind", "") != "functional":
             return NotImplemented
+        rule = rule_of(operation, "cpu")
+        if callable(rule):
+            return apply(operation, rule, args)
         name, lower = _listed(operation.name), state.dtype["cpu"]
+        if rule is not None:
+            return self._off(operation, [_converted(a, rule) for a in args])
         if name in LOWER:
             to = lower
         elif name in FLOAT32:
@@ -100,6 +106,14 @@ class Autocasting(Observer):
         else:
             return NotImplemented
         return operation(*[_converted(a, to) for a in args])
+
+    def _off(self, operation, args):
+        """Carry out an operation whose kernel is not to find autocast on."""
+        state.enabled["cpu"] = False
+        try:
+            return operation(*args)
+        finally:
+            state.enabled["cpu"] = True
 
 
 level_class.append(Autocasting)

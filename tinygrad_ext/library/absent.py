@@ -17,7 +17,3 @@ register_torch_dispatch = _absent(
 )
 triton_op = _absent("triton_op", "there are no GPU kernels here. Make the function an op with custom_op")
 wrap_triton = _absent("wrap_triton", "there are no GPU kernels here. Call the function inside of a custom_op")
-register_autocast = _absent("register_autocast", "there is no autocast here. Cast the arguments in the kernel")
-fallthrough_kernel = _absent(
-    "fallthrough_kernel", "there are no dispatch keys to fall through. Leave out the kernels that an op does not need"
-)

@@ -6,7 +6,7 @@ import warnings
 from tinygrad_ext import registry
 from tinygrad_ext.core.call.boundary import boundary
 from tinygrad_ext.core.call.callables import OpFunction, enable_vectorcall
-from tinygrad_ext.library import autograd, infer
+from tinygrad_ext.library import autocast, autograd, infer
 from tinygrad_ext.library import state as _state
 from tinygrad_ext.library.absent import register_torch_dispatch
 from tinygrad_ext.ops.record import Record
@@ -222,6 +222,10 @@ class CustomOpDef(OpFunction):
             return fn
 
         return register if func is None else register(func)
+
+    def register_autocast(self, device_type, cast_inputs, /):
+        """Let autocast convert the floating arguments to a dtype; see `register_autocast`."""
+        autocast.register(self._state.op, device_type, cast_inputs, scope.current())
 
     def register_torch_dispatch(self, torch_dispatch_class, fn=None, /):
         """NotImplementedError: a class's own __torch_dispatch__ sees every op."""

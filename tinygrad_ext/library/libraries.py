@@ -4,7 +4,7 @@ import keyword
 import sys
 
 from tinygrad_ext.core.call.boundary import boundary
-from tinygrad_ext.library import absent, autograd, definition
+from tinygrad_ext.library import autocast, autograd, definition
 from tinygrad_ext.library import state as _state
 from tinygrad_ext.ops.record import BUILTIN
 from tinygrad_ext.registry import device_registrar, dtype_registrar
@@ -21,7 +21,11 @@ _KEYS = {
     "Meta": _state.FAKE,
     "meta": _state.FAKE,
 }
-_DEVICES = ("CPU", "CUDA", "MPS", "XPU", "XLA", "HPU", "IPU", "PrivateUse1")
+_DEVICES = ("CPU", "CUDA", "MPS", "XPU", "XLA", "HPU", "IPU", "MTIA", "PrivateUse1")
+# What PyTorch puts before a device's name in a key. No tensor here calls for one of these on a device that is not here,
+# so such kernels are taken and never called, as in a PyTorch without it; nor are there quantized or nested ones.
+_BEFORE_DEVICES = ("Autograd", "SparseCsr", "Sparse", "Quantized", "NestedTensor", "Autocast")
+_NOT_HERE = ("HIP", "VE", "Lazy", "MAIA", "FPGA", "Vulkan", "Metal", "PrivateUse2", "PrivateUse3")
 _defined = {}  # namespace -> the Library of kind "DEF"
 
 
@@ -115,7 +119,8 @@ class Library:
             fn: a function of the op's arguments; keyword-only ones come by keyword.
             dispatch_key: "" or "CompositeImplicitAutograd" for a function written in other ops, whose derivative is
                 theirs; "CompositeExplicitAutograd" for a kernel for all devices, "CPU" for one, "Meta" for the fake
-                kernel.
+                kernel, "AutocastCPU" for what autocast calls in place of the op. Keys of tensors that are not here, as
+                "AutocastCUDA", are taken and not called.
             allow_override: replace a function that is there.
 
         Raises RuntimeError for an op that does not exist, and for a second kernel of one key.
@@ -141,10 +146,30 @@ class Library:
         return f"{self.ns}::{op_name}" if isinstance(op_name, str) and "::" not in op_name else op_name
 
 
+def fallthrough_kernel():
+    """Stands for no kernel: `impl(name, fallthrough_kernel, key)` leaves the op as it is.
+
+    NotImplementedError where it is called.
+    """
+    raise NotImplementedError("fallthrough_kernel() should never be called.")
+
+
+def _is_never_called(key):
+    """Whether a dispatch key is of tensors that cannot be here."""
+    before = next((word for word in _BEFORE_DEVICES if key.startswith(word)), "")
+    where = key.removeprefix(before)
+    if before in ("Quantized", "NestedTensor") and where == "CPU":
+        return True
+    return where in _NOT_HERE or (before not in ("", "Autocast") and where != "CPU" and where in _DEVICES)
+
+
 def put_kernel(op, key, fn, scope, override=False):
     """Register a function for an op under one of PyTorch's dispatch keys or a device type."""
-    if fn is absent.fallthrough_kernel:
-        fn()
+    if fn is fallthrough_kernel or _is_never_called(key):
+        return
+    if key.startswith("Autocast") and key.removeprefix("Autocast") in _DEVICES:
+        autocast.put(op, key.removeprefix("Autocast").lower(), fn, scope, override)
+        return
     if key not in _KEYS and key not in _DEVICES and not key.islower():
         hint = (
             f"Give the op a derivative with library.register_autograd('{op.name}', backward, setup_context=...)"

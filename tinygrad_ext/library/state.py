@@ -40,6 +40,7 @@ class State:
     def __init__(self, op):
         self.op = op
         self.functions = {}  # device type, ANY, COMPOSITE, FAKE, AUTOGRAD, VMAP or JVP -> (function, its place)
+        self.autocast = {}  # device type -> dtype or function: see autocast.py
         self.disabled = set()  # device types whose kernels are switched off
         self.own = None  # the scope of the op alone, where define_op made it
         self.gone = False  # the op was taken back; who holds it goes on calling it as it was
