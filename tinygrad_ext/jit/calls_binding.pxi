@@ -57,7 +57,7 @@ cdef class Binding:
         self.leaves = tuple([leaf for leaf, _ in captured.gradients.rows])
         self.absent = tuple([absent for _, absent in captured.gradients.rows])
         self.asked = tuple(captured.gradients.asked)
-        self.finishes = len(captured.returned) > 0 or captured.nested is not None
+        self.finishes = len(captured.returned) > 0 or captured.again is not None
         self.changed = tuple([self.owners[i] for i in captured.written if self.holders[i].holding == "tensor"])
         self.changed_arguments = tuple([self.owners[i] for i in captured.written if self.holders[i].holding == "argument"])
         self.holdings = <int *>PyMem_Malloc((self.count + self.nwritten + 1) * sizeof(int))

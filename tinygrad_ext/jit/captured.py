@@ -15,10 +15,11 @@ from tinygrad_ext.graph.plan import Executor
 from tinygrad_ext.graph.program import wants_grad
 from tinygrad_ext.graph.reading import Unreached
 from tinygrad_ext.graph.trees import at, leaves_of, put
-from tinygrad_ext.utils.nested import plain, restored
+from tinygrad_ext.utils.nested import plain
 
 from ._state import written_for
 from .calls import Binding
+from .results import apart
 from .state import keeps_grad
 
 
@@ -48,7 +49,11 @@ def _written_down(name, function, given, keywords, surroundings, check):
             count = len(values) - len(keywords)
             result = function(*values[:count], **dict(zip(keywords, values[count:])))
             entries += _new_entries(level, surroundings)
-            result, nested = plain(result) if written_for() else (result, None)
+            nested = again = None
+            if written_for() == "compile":
+                result, again = apart(result)
+            elif written_for():
+                result, nested = plain(result)
             graph = level.finish(result, check)
     finally:
         for _, group, rate, *_ in rates:
@@ -61,7 +66,7 @@ def _written_down(name, function, given, keywords, surroundings, check):
         left = [_put_back(level, *row) for row in attributes]
     tensors = dict(leaves_of(tuple([value for _, value in given])))
     captured = _with_holders(level, graph, tensors, rates, entries, surroundings)
-    captured.left_out, captured.nested = [name for names in left for name in names], nested
+    captured.left_out, captured.nested, captured.again = [name for names in left for name in names], nested, again
     return captured
 
 
@@ -144,12 +149,14 @@ class Captured:
         gradients: which `.grad` have to be there.
         returned: (path in the result, number of a state) of results that are what was written to.
         takes: what it was captured for, see keys.py. left_out: attributes that only the program sets.
-        nested: spec of the result where the graph gives it in other containers, see nested.py; else None.
+        again: makes the program's result of the graph's, see results.py; None where they are one.
+        nested: of what is exported, spec of the result where the graph gives it in other containers; else None.
     """
 
     def __init__(self, graph, holders, differentiates):
         self.graph, self.holders, self.differentiates = graph, holders, differentiates
-        self.gradients, self.returned, self.takes, self.left_out, self.nested = None, (), None, [], None
+        self.gradients, self.returned, self.takes, self.left_out = None, (), None, []
+        self.again = self.nested = None
         self.written = [i for i, s in enumerate(graph.state) if s.written]
 
     def forget_examples(self):
@@ -206,7 +213,7 @@ class Captured:
         values."""
         for path, i in self.returned:
             output = put(output, path, state[i])
-        return restored(self.nested, output)
+        return output if self.again is None else self.again(output)
 
 
 class Gradients:
