@@ -7,6 +7,7 @@ the package that PyTorch lists here too.
 from ..core.call.overridable import overridable as _overridable
 from ..errors import refuse_unknown
 from ..registry import functions
+from .grouped import grouped_mm
 from .gumbel import gumbel_softmax
 from .multi_head import multi_head_attention_forward
 from .triplets import triplet_margin_with_distance_loss
@@ -28,7 +29,7 @@ def elu_(input, alpha=1.0):
 
 def _gather():
     found = {name: functions[name] for name in _FROM_TOP if name in functions}
-    found["gumbel_softmax"] = gumbel_softmax
+    found["gumbel_softmax"], found["grouped_mm"] = gumbel_softmax, grouped_mm
     found["elu_"] = elu_
     found["multi_head_attention_forward"] = multi_head_attention_forward
     found["triplet_margin_with_distance_loss"] = triplet_margin_with_distance_loss
