@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import IO, Any, Union
 
 from tinygrad_ext.archive.files import load, save
+from tinygrad_ext.archive.safe_names import named as _named_safe
 from tinygrad_ext.core.data.dtype import device
 
 __all__ = ["add_safe_globals", "clear_safe_globals", "get_safe_globals", "load", "safe_globals", "save"]
@@ -12,11 +13,13 @@ __all__ = ["add_safe_globals", "clear_safe_globals", "get_safe_globals", "load",
 # for annotations; Union, because libraries ask for its arguments
 FILE_LIKE = Union[str, os.PathLike, IO[bytes]]  # noqa: UP007
 MAP_LOCATION = Union[Callable[[Any, str], Any], device, str, dict[str, str], None]  # noqa: UP007
-_named_safe = []
 
 
 def add_safe_globals(safe_globals):
-    """Keep the list that is asked for again; `load` calls none of them, whoever calls them safe."""
+    """Let `load` make objects of these classes, and call these functions, where a PyTorch file names them.
+
+    A file may call them with any arguments. An entry is a class or function, or (one, the name that files have for it).
+    """
     _named_safe.extend(safe_globals)
 
 

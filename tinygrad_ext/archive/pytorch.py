@@ -12,6 +12,7 @@ import io
 import pickle
 from collections import Counter, OrderedDict
 
+from tinygrad_ext.archive import safe_names
 from tinygrad_ext.archive.moving import settled
 from tinygrad_ext.archive.zip_entries import Entries
 from tinygrad_ext.core.call import interop as _core
@@ -59,10 +60,13 @@ def _parameter(data, requires_grad, hooks, state=None):
 
 
 def _from_type(rebuild, kind, args, state):
-    """A tensor with attributes of its own, which stay behind."""
-    if rebuild not in (_tensor, _tensor_of_dtype, _parameter):
+    """A tensor with attributes of its own, which stay behind unless its class was named safe."""
+    if rebuild not in (_tensor, _tensor_of_dtype, _parameter) and not safe_names.is_safe(rebuild):
         raise pickle.UnpicklingError("a tensor is rebuilt by an unknown function")
     made = rebuild(*args)
+    if safe_names.is_safe(kind):
+        made = made if type(made) is kind else made.as_subclass(kind)
+        safe_names.set_state(made, state)
     return Parameter(made, made.requires_grad) if kind == "Parameter" and not isinstance(made, Parameter) else made
 
 
@@ -177,16 +181,18 @@ class Unpickler(pickle._Unpickler):  # the one in Python: its opcodes can be rep
     def find_class(self, module, name):
         """The stand-in of a name; UnpicklingError for any that is not in the table."""
         found = NAMES.get((module, name))
+        found = safe_names.found(module, name) if found is None else found
         if found is None:
             raise pickle.UnpicklingError(
                 f"it names {module}.{name}, which is no part of a tensor: load it with PyTorch and save the "
-                "state_dict() alone, or, if whoever wrote it may run any code here, with weights_only=False"
+                "state_dict() alone, name it safe with serialization.add_safe_globals, or, if whoever wrote it may "
+                "run any code here, load with weights_only=False"
             )
         return found
 
     def _call(self):
         args = self.stack.pop()
-        if not any(self.stack[-1] is fn for fn in _CALLS):
+        if not any(self.stack[-1] is fn for fn in _CALLS) and not safe_names.is_safe(self.stack[-1]):
             raise pickle.UnpicklingError(f"it calls {self.stack[-1]!r}")
         self._budget.spend(sum(len(a) // 16 for a in args if isinstance(a, (str, list, tuple))))
         if self.stack[-1] is _set and args and type(args[0]) is list:
@@ -194,8 +200,17 @@ class Unpickler(pickle._Unpickler):  # the one in Python: its opcodes can be rep
                 self._budget.spend_key(item)
         self.stack[-1] = self.stack[-1](*args)
 
+    def _new(self):
+        args, kind = self.stack.pop(), self.stack.pop()
+        if not isinstance(kind, type) or not safe_names.is_safe(kind):
+            raise pickle.UnpicklingError(f"it makes a {kind!r}")
+        self.append(kind.__new__(kind, *args))
+
     def _set_attributes(self):
         state = self.stack.pop()
+        if safe_names.is_safe(type(self.stack[-1])):
+            safe_names.set_state(self.stack[-1], state)
+            return
         if type(self.stack[-1]) is not OrderedDict or type(state) is not dict:
             raise pickle.UnpicklingError(f"it sets attributes of a {type(self.stack[-1]).__name__}")
         if not all(type(key) is str for key in state):
@@ -212,7 +227,7 @@ class Unpickler(pickle._Unpickler):  # the one in Python: its opcodes can be rep
 
     def _set_pairs(self, items):
         target = self.stack[-1]
-        if type(target) not in (dict, OrderedDict):
+        if type(target) not in (dict, OrderedDict) and not safe_names.is_safe(type(target)):
             raise pickle.UnpicklingError(f"it sets items of a {type(target).__name__}")
         for key, value in zip(items[::2], items[1::2]):
             self._budget.spend_key(key)
@@ -231,6 +246,7 @@ class Unpickler(pickle._Unpickler):  # the one in Python: its opcodes can be rep
         self.append(frozenset(items))
 
     own[pickle.REDUCE[0]] = _call
+    own[pickle.NEWOBJ[0]] = _new
     own[pickle.BUILD[0]] = _set_attributes
     own[pickle.SETITEM[0]] = _set_item
     own[pickle.SETITEMS[0]] = _set_items
