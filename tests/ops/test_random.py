@@ -174,3 +174,15 @@ def test_binomial_of_counts_that_are_no_numbers_ends(dtype):
     chances = tg.tensor([0.5, 0.25, 0.5, 1.0, 0.75], dtype=dtype)
     drawn = tg.binomial(counts, chances)
     assert drawn[[0, 1, 4]].isnan().all() and drawn[2:4].tolist() == [0.0, 4.0]
+
+
+@pytest.mark.parametrize("dtype", [tg.float32, tg.float64])
+@pytest.mark.parametrize(
+    "categories, samples", [(128, 9), (129, 8), (137, 2), (200, 9), (257, 150), (1000, 7), (3000, 3)]
+)
+def test_many_categories_without_replacement(categories, samples, dtype):
+    weights = tg.arange(categories, dtype=dtype) % 3
+    for _ in range(3):
+        drawn = tg.multinomial(weights.expand(5, categories), samples)
+        assert all(len(set(row)) == samples for row in drawn.tolist())
+        assert (drawn % 3 != 0).all()

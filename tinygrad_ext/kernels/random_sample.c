@@ -37,17 +37,19 @@ static int64_t best_index(const double *row, int64_t n)
     return best;
 }
 
-/* What draws of a row need: scores, those of what is taken, and room to order them in. */
+/* Scores of a row and of what is taken, an even number: the room to order them in, which follows, is read 16 bytes at a time. */
+static int64_t scores(int64_t categories, int64_t samples) { return (categories + samples + 1) & ~(int64_t)1; }
+
 static size_t scratch_bytes(int64_t categories, int64_t samples)
 {
-    return (size_t)(categories + samples) * sizeof(double) + (samples > 1 ? tgx_sort_room(TGX_F64, categories) : 0);
+    return (size_t)scores(categories, samples) * sizeof(double) + (samples > 1 ? tgx_sort_room(TGX_F64, categories) : 0);
 }
 
 static void take_best(double *row, int64_t categories, int64_t *out, int64_t samples)
 {
     if (samples == 1) { out[0] = best_index(row, categories); return; }
     double *best = row + categories;
-    tgx_sort_row(NULL, TGX_F64, (const char *)row, categories, samples, 1, (char *)best, out, best + samples);
+    tgx_sort_row(NULL, TGX_F64, (const char *)row, categories, samples, 1, (char *)best, out, row + scores(categories, samples));
 }
 
 /* The weights divided by exponential draws rank the categories as drawing one after the other would

@@ -6,7 +6,7 @@
 #define TGX_SORT_H
 #include "tgx.h"
 
-/* Bytes of scratch memory for a row of n elements. */
+/* Bytes of scratch memory for a row of n elements, which begins at a multiple of 16. */
 size_t tgx_sort_room(int dtype, int64_t n);
 /* From so many elements on a row is worth several threads. */
 enum { TGX_SORT_LONG = 65536 };

@@ -21,7 +21,7 @@ typedef struct {
 
 static int sort_rows(void *context, ptrdiff_t lo, ptrdiff_t hi) {
     job_t *job = context;
-    char small[SMALL_ROOM];
+    _Alignas(16) char small[SMALL_ROOM];
     void *room = job->rooms.n ? tgx_rooms_enter(&job->rooms) : small;
     for (ptrdiff_t i = lo; i < hi; i++)
         tgx_sort_row(job->c, job->dtype, job->x + i * job->n * job->width, job->n, job->k, job->descending,
