@@ -109,3 +109,21 @@ def test_a_file_is_not_loaded_to_a_device_that_is_not_here(tmp_path):
     assert tg.load(tmp_path / "x.safetensors")["on"] == tg.device("cuda", 1)
     with pytest.raises(RuntimeError, match="deserialize object on cuda"):
         tg.load(tmp_path / "x.safetensors", map_location="cuda")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: tg.device(0),
+        lambda: tg.ones(2, device=0),
+        lambda: tg.empty(2, device=3),
+        lambda: tg.tensor([1.0], device=0),
+        lambda: tg.zeros_like(tg.ones(2), device=0),
+        lambda: tg.ones(2).to(0),
+        lambda: tg.nn.Linear(2, 2, device=0),
+        lambda: tg.nn.Linear(2, 2).to(0),
+    ],
+)
+def test_a_number_alone_is_that_of_an_accelerator(call):
+    with pytest.raises(RuntimeError, match="Cannot access accelerator device when none is available: . alone"):
+        call()

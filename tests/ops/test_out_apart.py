@@ -102,3 +102,12 @@ def test_tensors_on_meta_have_nothing_in_common():
     assert tg.take(x, i, out=tg.empty(3, device="meta")).shape == (3,)
     with pytest.raises(RuntimeError, match="single memory location"):
         x.scatter_(0, i, x)
+
+
+@pytest.mark.parametrize("name", ["cat", "stack", "hstack", "vstack", "dstack", "column_stack"])
+def test_what_joins_tensors_into_too_narrow_a_dtype_is_a_type_error(name):
+    with pytest.raises(
+        TypeError, match=rf"torch.{name}\(\): input types can't be cast to the desired output type Long"
+    ):
+        getattr(tg, name)([tg.ones(2), tg.ones(2)], out=tg.empty(0, dtype=tg.int64))
+    assert getattr(tg, name)([tg.ones(2), tg.ones(2)], out=tg.empty(0, dtype=tg.float64)).dtype == tg.float64

@@ -142,6 +142,8 @@ def _parse_to(*args, device=None, dtype=None, non_blocking=False, tensor=None, m
             non_blocking = argument
         elif isinstance(argument, (str, tg.device)):
             device = argument
+        elif type(argument) is int:
+            device = tg.device(argument)
         elif argument is not None:
             raise TypeError(
                 f"to() received {argument!r} of type {type(argument).__name__}; "

@@ -1,6 +1,7 @@
 """Statistics and integrals of samples: covariance, quantiles, trapezoids."""
 
 import tinygrad_ext as tg
+from tinygrad_ext.core.call.levels import levels_on
 from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
@@ -178,6 +179,8 @@ def _quantile(self, q, dim, keepdim, interpolation, name="quantile", skip=False)
             raise RuntimeError(f"{name}() q must be a scalar or 1D tensor")
         if q.dtype != self.dtype:
             raise RuntimeError(f"{name}() q tensor must be same dtype as the input tensor: {q.dtype} and {self.dtype}")
+        if not (levels_on() or q.is_meta) and not bool((q >= 0).logical_and(q <= 1).all()):
+            raise RuntimeError(f"{name}() q values must be in the range [0, 1], got {q.tolist()}")
     else:
         if not 0 <= q <= 1:
             raise RuntimeError(f"{name}() q must be in the range [0, 1] but got {q:g}")

@@ -27,7 +27,7 @@ from tinygrad_ext.core.data.types cimport (
     A_STR, A_TENSOR, F_DEFAULT, F_ELEM_OPTIONAL, F_KEYWORD, F_LIST, F_NESTED, F_NUMBER, F_OPTIONAL, F_VARARGS, is_integer,
 )
 
-from tinygrad_ext.core.data.dtype import strided
+from tinygrad_ext.core.data.dtype import refuse_number, strided
 
 cdef extern from "Python.h":
     PyObject *PyTuple_GET_ITEM(PyObject *t, Py_ssize_t i)
@@ -97,7 +97,7 @@ cdef int _accepts_one(int kind, int flags, object o) except -1:
     if kind == A_DTYPE:
         return type(o) is dtype or o is float or o is int or o is bool or o is complex
     if kind == A_DEVICE:
-        return PyUnicode_Check(o) or type(o) is device
+        return PyUnicode_Check(o) or type(o) is device or (type(o) is int and refuse_number(o))
     if kind == A_DICT:
         return isinstance(o, dict)
     if kind == A_LAYOUT:

@@ -17,7 +17,9 @@ from tinygrad_ext.core.data.tensor cimport (
     CONTIGUOUS, DIFF_VIEW, INFERENCE, READONLY, REQUIRES_GRAD, Tensor, dtype_title, empty, may_overlap, needs_grad,
     set_geometry, shape_text,
 )
-from tinygrad_ext.core.data.types cimport ITEMSIZE, TGX_BOOL, TGX_U8, is_complex, is_inexact, is_integral, uint32_t
+from tinygrad_ext.core.data.types cimport (
+    A_TENSOR, F_LIST, ITEMSIZE, TGX_BOOL, TGX_U8, is_complex, is_inexact, is_integral, uint32_t,
+)
 from tinygrad_ext.core.loops.copy cimport clone, copy_into
 
 from tinygrad_ext.core.data.dtype import can_cast
@@ -73,6 +75,11 @@ cdef str _c_name(int dtype):
     return _C_NAMES.get(dtype_title(dtype), dtype_title(dtype))
 
 
+cdef bint _takes_list(Op op):
+    """Whether it is written in other ops, and of a list of tensors."""
+    return op.pair == NULL and op.nargs and op.args[0].kind == A_TENSOR and op.args[0].flags & F_LIST
+
+
 cdef int check_target(Op op, Tensor out, int device, const int64_t *sizes, int rank, int dtype, bint inplace) except -1:
     """Whether out has the shape of a result; 0: it is to be resized. Refuses what cannot take the result.
 
@@ -83,7 +90,8 @@ cdef int check_target(Op op, Tensor out, int device, const int64_t *sizes, int r
         raise RuntimeError(f"{op.title}(): Expected out tensor to have device {device_of(device)}, but got {out.device} "
                            "instead")
     if dtype != out.tid:
-        if flags & TGX_JOINS and not can_cast(dtype_of(dtype), dtype_of(out.tid)):
+        # what joins tensors, by a kernel or written in what does
+        if (flags & TGX_JOINS or _takes_list(op)) and not can_cast(dtype_of(dtype), dtype_of(out.tid)):
             raise TypeError(f"torch.{op.title}(): input types can't be cast to the desired output type {dtype_title(out.tid)}: "
                             f"together they make {dtype_title(dtype)}")
         if op.bytes and out.tid != TGX_U8 and out.tid != TGX_BOOL:

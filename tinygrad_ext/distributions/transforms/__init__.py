@@ -13,6 +13,7 @@ from .elementwise import (
     SoftplusTransform,
     TanhTransform,
 )
+from .elementwise import _clipped_sigmoid as _clipped_sigmoid
 from .joined import CatTransform, ReshapeTransform, StackTransform
 from .vectors import (
     CorrCholeskyTransform,

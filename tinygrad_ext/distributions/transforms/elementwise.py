@@ -89,6 +89,12 @@ class PowerTransform(Transform):
     inverse_shape = forward_shape
 
 
+def _clipped_sigmoid(x):
+    """The sigmoid, kept off 0 and 1."""
+    info = tg.finfo(x.dtype)
+    return tg.sigmoid(x).clamp(min=info.tiny, max=1.0 - info.eps)
+
+
 @boundary
 class SigmoidTransform(_Rising):
     """``1 / (1 + exp(-x))``."""
@@ -97,8 +103,7 @@ class SigmoidTransform(_Rising):
     codomain = constraints.unit_interval
 
     def _call(self, x):
-        info = tg.finfo(x.dtype)
-        return tg.sigmoid(x).clamp(min=info.tiny, max=1.0 - info.eps)
+        return _clipped_sigmoid(x)
 
     def _inverse(self, y):
         info = tg.finfo(y.dtype)
