@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from tinygrad_ext.as_torch import eight_bits, helpers, refs
+from tinygrad_ext.as_torch.places import answers
 from tinygrad_ext.as_torch.stand_ins import absent
 from tinygrad_ext.core.data.dtype import dtype
 
@@ -91,7 +92,7 @@ _LITERALS = {"None": None, "True": True, "False": False}
 def make(place, name):
     """What stands for a name of a place; AttributeError where PyTorch has none either."""
     full = f"{place}.{name}".lstrip(".")
-    if full in places():
+    if full in places() or answers(full):
         return importlib.import_module("torch." + full)
     found = helpers.find(place, name) or refs.find(place, name) or _in_a_room_above(place, name)
     if found is not None:

@@ -48,6 +48,7 @@ STAND_INS = frozenset(
         "onnx",
         "storage",
         "testing._comparison",
+        "testing._internal.common_utils",
         "torch_version",
         "types",
         "utils._contextlib",

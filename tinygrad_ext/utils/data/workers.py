@@ -54,6 +54,10 @@ class WorkerIterator:
     def __len__(self):
         return len(self._loader._index_sampler)
 
+    def _shutdown_workers(self):
+        """End the workers: PyTorch's name for it, which libraries call."""
+        self._stop()
+
     def restart(self):
         """Begin another pass with the same workers."""
         self._turn += 1

@@ -1,0 +1,81 @@
+"""`torch.testing._internal.common_utils`, from which libraries take what their tests are made of."""
+
+import unittest
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def utils(as_torch):
+    from torch.testing._internal import common_utils
+
+    return common_utils
+
+
+def _run(case):
+    result = unittest.TestResult()
+    unittest.defaultTestLoader.loadTestsFromTestCase(case).run(result)
+    return result
+
+
+def test_test_cases_compare_tensors_numbers_and_nested_values(utils, as_torch):
+    case, t = utils.TestCase(), as_torch.tensor
+    case.assertEqual(t([1.0, 2.0]), t([1.0, 2.0 + 1e-7]))
+    case.assertEqual(t([1.0, 2.0]), [1.0, 2.0])
+    case.assertEqual(2.0, t(2.0))
+    case.assertEqual(t([1.0]), np.array([1.0], "f"))
+    case.assertEqual({"a": (t(1), 2.0)}, {"a": (t(1), 2.0)})
+    case.assertEqual("a", "a")
+    case.assertEqual(t([1.0]), t([1.2]), atol=0.3, rtol=0)
+    case.assertEqual(t([1.0]), t([1.0], dtype=as_torch.float64), exact_dtype=False)
+    case.assertNotEqual(t([1.0]), t([2.0]))
+    for left, right in ((t([1.0]), t([1.1])), (t([1.0]), t([1.0], dtype=as_torch.float64)), ("a", "b"), (1.0, 1.1)):
+        with pytest.raises(AssertionError):
+            case.assertEqual(left, right)
+        case.assertNotEqual(left, right)
+
+
+def test_tests_are_made_of_their_parameters(utils):
+    seen = []
+
+    class Tests(utils.TestCase):
+        @utils.parametrize("a", [1, utils.subtest(2, name="two")])
+        @utils.parametrize("b,c", [("x", [0]), ("y", [1])])
+        def test_them(self, a, b, c):
+            seen.append((a, b, c))
+            self.assertEqual(a, 1)
+
+    utils.instantiate_parametrized_tests(Tests)
+    result = _run(Tests)
+    assert sorted(seen) == [(1, "x", [0]), (1, "y", [1]), (2, "x", [0]), (2, "y", [1])]
+    assert result.testsRun == 4 and len(result.failures) == 2
+    names = unittest.defaultTestLoader.getTestCaseNames(Tests)
+    assert all("two" in case.id() for case, _ in result.failures) and "test_them_a_1_b_x_c0" in names
+
+
+def test_each_test_begins_with_the_same_seed(utils, as_torch):
+    drawn = []
+
+    class Tests(utils.TestCase):
+        def test_a(self):
+            drawn.append(as_torch.rand(1).item())
+
+        def test_b(self):
+            drawn.append(as_torch.rand(1).item())
+
+    _run(Tests)
+    assert drawn[0] == drawn[1]
+
+
+def test_what_is_set_inside_is_as_it_was_afterwards(utils, as_torch):
+    with utils.freeze_rng_state():
+        first = as_torch.rand(1)
+    assert as_torch.rand(1) == first
+    with utils.set_default_dtype(as_torch.float64):
+        assert as_torch.ones(1).dtype == as_torch.float64
+    assert as_torch.ones(1).dtype == as_torch.float32
+    with utils.TemporaryFileName() as name:
+        as_torch.save({"a": first}, name)
+        assert as_torch.load(name)["a"] == first
+    assert utils.skipIfRocm(len) is len and utils.slowTest(len) is len and not utils.TEST_CUDA
