@@ -13,6 +13,7 @@ import functools
 
 from tinygrad_ext.core.call.levels import operation
 from tinygrad_ext.core.data.tensor import Tensor
+from tinygrad_ext.core.grad.gradients import retain
 from tinygrad_ext.library.state import VMAP, states
 
 from .carrying import OPENED, ByDims, Pointwise, Tried
@@ -172,6 +173,8 @@ def host(level, operation, args):
         from .functions import batched  # lazy: few programs need it
 
         return batched(level, operation, args)
+    if operation.name == "autograd::retain_grad":
+        return retain(*args)  # a batch, which nobody can use afterwards, as in PyTorch
     raise RuntimeError(
         f"vmap: {operation.name} inside vmap would change what all samples share. Compute new values and return them, "
         "or do it outside of vmap."
