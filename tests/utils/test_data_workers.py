@@ -392,12 +392,3 @@ def test_iterators_cannot_be_pickled():
     items = iter(loader())
     with pytest.raises(NotImplementedError, match="cannot be pickled"):
         pickle.dumps(items)
-
-
-def test_workers_end_by_pytorchs_name_for_it():
-    rows = iter(loader(lambda index: index, batch_size=3))
-    next(rows)
-    processes = [worker.process for worker in rows._workers]
-    rows._shutdown_workers()
-    assert processes and not any(process.is_alive() for process in processes)
-    rows._shutdown_workers()

@@ -3,6 +3,18 @@
 import contextlib
 import sys
 
+_frozen = []
+
+
+def flags_frozen():
+    """Whether switches are to be set by `flags` alone, since `disable_global_flags` was called."""
+    return bool(_frozen)
+
+
+def disable_global_flags():
+    """Say that switches are to be set by `flags` alone. They change no result here, so the others go on to be taken."""
+    _frozen[:] = [True]
+
 
 def flags_of(module, defaults):
     """The `flags` of a module of switches: a context manager that sets some and then sets them back."""

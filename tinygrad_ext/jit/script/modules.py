@@ -134,7 +134,7 @@ class ModuleValue(Static):
         """(the type that the program gave an attribute, or None; whether it is Final)."""
         told = self.module.__dict__.get("_tgx_types", {}).get(name)
         if told is None:
-            return attribute_type(c, self.cls, name)
+            return attribute_type(c, self.cls, name, name not in self.module._buffers)
         return type_from(told, lambda text: eval(text, vars(typing))), False
 
     def constants(self):
@@ -315,8 +315,8 @@ def _in_init(base, name):
     )
 
 
-def attribute_type(c, cls, name):
-    """(the type that the class annotates an attribute with or None, whether it is Final)."""
+def attribute_type(c, cls, name, by_init=True):
+    """(the type that the class annotates an attribute with or None, whether it is Final). by_init: __init__ counts."""
     for base in cls.__mro__:
         annotation = annotations_of(base).get(name)
         if annotation is None or base.__module__.startswith("tinygrad_ext."):
@@ -330,7 +330,7 @@ def attribute_type(c, cls, name):
             return type_from(annotation, lambda text, space=space: eval(text, space)), False
         except NoType as error:
             c.fault(f"attribute '{name}' of {cls.__name__}: {error}")
-    return _type_in_init(c, cls, name), False
+    return _type_in_init(c, cls, name) if by_init else None, False
 
 
 def _type_in_init(c, cls, name):
