@@ -270,10 +270,37 @@ def test_an_unknown_op_of_a_namespace_names_the_near_ones():
         ops.t.roi_aling
 
 
-@pytest.mark.parametrize("name", ["triton_op", "wrap_triton", "register_torch_dispatch"])
+@pytest.mark.parametrize("name", ["register_torch_dispatch"])
 def test_what_is_absent_says_so(name):
     with pytest.raises(NotImplementedError, match=f"library.{name}: there "):
         getattr(library, name)()
+
+
+def test_functions_of_kernels_for_gpus_are_ops_and_fail_where_they_call_one():
+    def kernel():
+        pass
+
+    @library.triton_op("t::doubled", mutates_args=())
+    def doubled(x: tg.Tensor, on_gpu: bool = False) -> tg.Tensor:
+        if on_gpu:
+            library.wrap_triton(kernel)[(1,)](x)
+        return x * 2
+
+    assert doubled(tg.ones(2)).tolist() == [2, 2] and ops.t.doubled(tg.ones(1)).item() == 2
+    with pytest.raises(NotImplementedError, match="library.wrap_triton: there are no GPUs here to call kernel on"):
+        doubled(tg.ones(2), True)
+
+
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "eq", "lt", "fmod", "remainder", "bitwise_and"])
+def test_overloads_of_a_number_are_those_of_a_tensor(name):
+    packet, x = getattr(ops.aten, name), tg.tensor([5, 3])
+    assert tg.equal(packet.Scalar(x, 2), getattr(tg, name)(x, 2)) and packet.Scalar is packet.Tensor
+
+
+def test_a_mode_of_rounding_with_a_number():
+    assert ops.aten.div.Scalar_mode(tg.tensor([5.0]), 2, rounding_mode="floor").item() == 2
+    with pytest.raises(AttributeError, match="has no overload 'Scalar'"):
+        ops.aten.exp.Scalar
 
 
 def test_rules_for_transforms_are_kept():

@@ -2,9 +2,9 @@
 
 from tinygrad_ext.core.call.boundary import boundary as _boundary
 from tinygrad_ext.core.call.later import later as _later
-from tinygrad_ext.library.absent import register_torch_dispatch, triton_op, wrap_triton
+from tinygrad_ext.library.absent import register_torch_dispatch, wrap_triton
 from tinygrad_ext.library.autocast import register_autocast
-from tinygrad_ext.library.definition import CustomOpDef, custom_op, undefine
+from tinygrad_ext.library.definition import CustomOpDef, custom_op, triton_op, undefine
 from tinygrad_ext.library.fake import get_ctx
 from tinygrad_ext.library.infer import infer_schema
 from tinygrad_ext.library.libraries import (

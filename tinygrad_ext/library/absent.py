@@ -15,5 +15,17 @@ register_torch_dispatch = _absent(
     "there are no rules for an op and a class. A class's own __torch_dispatch__ and a TorchDispatchMode see custom "
     "ops as all others",
 )
-triton_op = _absent("triton_op", "there are no GPU kernels here. Make the function an op with custom_op")
-wrap_triton = _absent("wrap_triton", "there are no GPU kernels here. Call the function inside of a custom_op")
+
+
+class wrap_triton:
+    """A kernel for GPUs as ops call it: `wrap_triton(kernel)[grid](...)`. NotImplementedError where it is called."""
+
+    def __init__(self, kernel, /):
+        self.kernel = kernel
+
+    def __getitem__(self, grid):
+        return self
+
+    def __call__(self, *args, **keywords):
+        name = getattr(self.kernel, "__name__", type(self.kernel).__name__)
+        raise NotImplementedError(f"library.wrap_triton: there are no GPUs here to call {name} on. Compute it in ops")

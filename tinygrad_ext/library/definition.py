@@ -57,6 +57,12 @@ def custom_op(name, fn=None, /, *, mutates_args, device_types=None, schema=None,
     return define if fn is None else define(fn)
 
 
+@boundary
+def triton_op(name, fn=None, /, *, mutates_args, schema=None):
+    """`custom_op` for a function that calls kernels for GPUs by `wrap_triton`: its op is there, as for any function."""
+    return custom_op(name, fn, mutates_args=mutates_args, schema=schema)
+
+
 def _doc(fn):
     """The docstring of a function; that of a partial or another object is its class's."""
     return fn.__doc__ if infer.plain_function(fn) is fn else None

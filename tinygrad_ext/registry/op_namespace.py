@@ -149,4 +149,9 @@ def overload_of(packet, name):
             return fn
     if name.startswith("__"):
         raise AttributeError(f"'{type(packet).__name__}' object has no attribute '{name}'")
+    if name in ("Scalar", "Scalar_mode"):  # a tensor's op takes a number too, and is the one that modes see
+        known = {op.schema.overload: op for op in packet.candidates}
+        found = known.get(name.replace("Scalar", "Tensor"))
+        if found is not None:
+            return overload_of(packet, found.schema.overload)
     raise AttributeError(f"{packet!r} has no overload '{name}'; it has {', '.join(packet.overloads())}")
