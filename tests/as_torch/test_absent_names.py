@@ -211,3 +211,21 @@ def test_a_subclass_that_switches_overrides_off_is_used_as_a_tensor(as_torch):
     assert t.numel() == 6 and t.size() == (2, 3) and t.device.type == "cpu"
     results = [t + 1, t[0], as_torch.cat([t, t]), t.sum(), as_torch.ones(2, 3) + t, as_torch.nn.functional.linear(t, t)]
     assert all(type(result) is as_torch.Tensor for result in results)
+
+
+def test_a_private_class_can_be_changed_while_a_library_is_imported(as_torch, tmp_path, monkeypatch):
+    (tmp_path / "changes_a_class.py").write_text(
+        "from torch._dynamo.variables.higher_order_ops import TorchHigherOrderOperatorVariable as V\n"
+        "before = V.make\n"
+        "V.make = classmethod(lambda cls: 3)\n"
+        "made = V.make()\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    import changes_a_class
+
+    assert changes_a_class.made == 3
+    with pytest.raises(AttributeError, match="type object 'TorchHigherOrderOperatorVariable' has no attribute 'other'"):
+        changes_a_class.V.other
+    with pytest.raises(NotImplementedError):
+        changes_a_class.before(1)
+    monkeypatch.delitem(sys.modules, "changes_a_class")

@@ -297,6 +297,12 @@ def test_overloads_of_a_number_are_those_of_a_tensor(name):
     assert tg.equal(packet.Scalar(x, 2), getattr(tg, name)(x, 2)) and packet.Scalar is packet.Tensor
 
 
+def test_overloads_of_other_names_in_pytorch():
+    assert ops.aten.empty.memory_format is ops.aten.empty.default
+    mask, x = tg.tensor([True, False]), tg.ones(2)
+    assert ops.aten.where.ScalarOther(mask, x, 3.0).tolist() == [1, 3]
+
+
 def test_a_mode_of_rounding_with_a_number():
     assert ops.aten.div.Scalar_mode(tg.tensor([5.0]), 2, rounding_mode="floor").item() == 2
     with pytest.raises(AttributeError, match="has no overload 'Scalar'"):

@@ -135,6 +135,19 @@ def packet(name, ops, namespace, *, inplace=False):
     return OpPacket(name, ops, module=f"tinygrad_ext.ops.{namespace}", owner=record.owner, inplace=inplace)
 
 
+def _of_another_name(packet, name):
+    """The overload that does what PyTorch's of this name does, and is the one that modes see; or None.
+
+    A tensor's op takes a number too, and `empty` has one way to be called.
+    """
+    known = {op.schema.overload: op for op in packet.candidates}
+    if name.startswith("Scalar"):
+        return known.get(name.replace("Scalar", "Tensor")) or (
+            known.get("self") if packet.__name__ == "where" else None
+        )
+    return known.get("") if name == "memory_format" and packet.__name__ == "empty" else None
+
+
 def overload_of(packet, name):
     """packet.<name>: a callable that takes one overload only."""
     for op in packet.candidates:
@@ -149,9 +162,7 @@ def overload_of(packet, name):
             return fn
     if name.startswith("__"):
         raise AttributeError(f"'{type(packet).__name__}' object has no attribute '{name}'")
-    if name in ("Scalar", "Scalar_mode"):  # a tensor's op takes a number too, and is the one that modes see
-        known = {op.schema.overload: op for op in packet.candidates}
-        found = known.get(name.replace("Scalar", "Tensor"))
-        if found is not None:
-            return overload_of(packet, found.schema.overload)
+    found = _of_another_name(packet, name)
+    if found is not None:
+        return overload_of(packet, found.schema.overload or "default")
     raise AttributeError(f"{packet!r} has no overload '{name}'; it has {', '.join(packet.overloads())}")

@@ -69,6 +69,13 @@ class _Absent(type):
     def __call__(cls, *args, **kwargs):
         return _called(*cls._absent, args)
 
+    def __getattr__(cls, name):
+        """What a library takes of a private class while it is imported, to put its own in the place of it."""
+        path, why = cls._absent
+        if name.startswith("__") or not path.startswith("_") or not _importing():
+            raise AttributeError(f"type object '{cls.__name__}' has no attribute '{name}'")
+        return Later(f"{path}.{name}", why)
+
 
 def types(module, names, why):
     """Types that can be named, asked about and inherited from, and of which nothing can be made."""
