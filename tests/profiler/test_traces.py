@@ -53,7 +53,7 @@ def test_the_trace_of_a_training_step_is_nested_with_arrows_owners_lines_and_byt
     assert all(in_program(s.row["args"]) and s.row["args"]["Owner"] == "tinygrad_ext" for s in ops)
     assert {"forward", "aten::conv2d", "aten::cross_entropy", "optim::sgd"} <= {s.name for s in slices}
     told = {(a.name, b.name) for a, b in arrows}
-    assert {("aten::relu", "ReluBackward0"), ("aten::conv2d", "Conv2dBackward0")} <= told
+    assert {("aten::relu", "ReluBackward0"), ("aten::conv2d", "ConvolutionBackward0")} <= told
     assert all(b.name.endswith("Backward0") and a.end <= b.begin for a, b in arrows)
     nodes = [s for s in slices if s.name.endswith("Backward0")]
     assert {id(b) for _, b in arrows} == {id(s) for s in nodes}

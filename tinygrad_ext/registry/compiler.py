@@ -1,5 +1,6 @@
 """Compiles a record into an Op: argument rows, kernel, traits and derivative rules."""
 
+import re
 import sys
 from types import SimpleNamespace
 
@@ -64,9 +65,25 @@ def default_of(arg):
     return arg.default
 
 
+# Ops whose step PyTorch records under another name, which programs read that follow `grad_fn`
+_NODES = {
+    **dict.fromkeys(("reshape", "flatten", "unflatten", "reshape_as", "view_as"), "view"),
+    **dict.fromkeys(("conv1d", "conv2d", "conv3d"), "convolution"),
+    "chunk": "split",
+    "contiguous": "clone",
+    **dict.fromkeys(("group_norm", "_group_norm"), "native_group_norm"),
+    "layer_norm": "native_layer_norm",
+    "narrow": "slice",
+    "vector_norm": "linalg_vector_norm",
+}
+
+
 def _node_name(schema):
-    """AddBackward0 for aten::add.Tensor, as PyTorch calls its nodes."""
-    return "".join(part[:1].upper() + part[1:] for part in schema.name.split("_")) + "Backward0"
+    """AddBackward0 for aten::add.Tensor, as PyTorch calls its nodes; AvgPool2DBackward0 for avg_pool2d."""
+    name = re.sub(r"(?<=\d)d\b", "D", schema.name.replace("_", " ")).split()
+    if schema.namespace == "aten" and schema.name in _NODES:
+        name = _NODES[schema.name].split("_")
+    return "".join(part[:1].upper() + part[1:] for part in name) + "Backward0"
 
 
 def rule_function(record, rule, find):

@@ -34,3 +34,9 @@ def test_the_attribute_calls():
     assert mock.Mock(side_effect=tg.add)(x, 1).tolist() == [2, 2]
     with pytest.raises(TypeError, match="add"):
         tg.add.__call__()
+
+
+def test_keyword_defaults_are_told_as_functions_of_python_tell_them():
+    assert tg.meshgrid.__kwdefaults__ == {"indexing": None}
+    assert tg.add.__kwdefaults__ == {"alpha": 1, "out": None}
+    assert tg.nn.functional.relu.__kwdefaults__ is None

@@ -325,6 +325,11 @@ cdef class OpFunction(PublicCallable):
         return _readers["text_signature_of"](self)
 
     @property
+    def __kwdefaults__(self):
+        found = [p for p in self.__signature__.parameters.values() if p.kind is p.KEYWORD_ONLY and p.default is not p.empty]
+        return {p.name: p.default for p in found} or None
+
+    @property
     def __doc__(self):
         return _doc(self)
 
