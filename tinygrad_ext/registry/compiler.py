@@ -1,6 +1,5 @@
 """Compiles a record into an Op: argument rows, kernel, traits and derivative rules."""
 
-import re
 import sys
 from types import SimpleNamespace
 
@@ -80,10 +79,11 @@ _NODES = {
 
 def _node_name(schema):
     """AddBackward0 for aten::add.Tensor, as PyTorch calls its nodes; AvgPool2DBackward0 for avg_pool2d."""
-    name = re.sub(r"(?<=\d)d\b", "D", schema.name.replace("_", " ")).split()
-    if schema.namespace == "aten" and schema.name in _NODES:
-        name = _NODES[schema.name].split("_")
-    return "".join(part[:1].upper() + part[1:] for part in name) + "Backward0"
+    name = _NODES.get(schema.name, schema.name) if schema.namespace == "aten" else schema.name
+    parts = [part[:1].upper() + part[1:] for part in name.split("_")]
+    return (
+        "".join(part[:-1] + "D" if part[-2:-1].isdigit() and part[-1] == "d" else part for part in parts) + "Backward0"
+    )
 
 
 def rule_function(record, rule, find):
