@@ -79,3 +79,24 @@ def test_what_is_set_inside_is_as_it_was_afterwards(utils, as_torch):
         as_torch.save({"a": first}, name)
         assert as_torch.load(name)["a"] == first
     assert utils.skipIfRocm(len) is len and utils.slowTest(len) is len and not utils.TEST_CUDA
+
+
+def test_functions_that_put_batches_together(as_torch):
+    from torch.utils.data._utils import collate
+
+    class Wave(as_torch.Tensor):
+        pass
+
+    def waves(batch, *, collate_fn_map=None):
+        return collate.collate_tensor_fn(batch), "waves"
+
+    table = {Wave: waves, as_torch.Tensor: collate.collate_tensor_fn, float: collate.collate_float_fn}
+    pair = [as_torch.ones(2).as_subclass(Wave), as_torch.zeros(2).as_subclass(Wave)]
+    got, word = collate.collate(pair, collate_fn_map=table)
+    assert word == "waves" and got.shape == (2, 2) and type(got) is Wave
+    assert collate.collate([1.0, 2.0], collate_fn_map=table).dtype == as_torch.float64
+    assert collate.collate_int_fn([1, 2]).tolist() == [1, 2] and collate.collate_str_fn(["a"]) == ["a"]
+    assert collate.collate_numpy_array_fn([np.ones(2), np.zeros(2)]).tolist() == [[1, 1], [0, 0]]
+    assert collate.collate_numpy_scalar_fn([np.float32(1), np.float32(2)]).tolist() == [1, 2]
+    with pytest.raises(TypeError, match="default_collate: batch must contain"):
+        collate.collate_numpy_array_fn([np.array(["a"])])
