@@ -62,10 +62,12 @@ cdef bint must_convert(object o) except -1:
 
 
 cpdef str class_name(object o):
-    """The name of o's type; that of another library's Tensor with the library's."""
+    """The name of o's type; that of another library's Tensor and of NumPy's types with the library's."""
     t = type(o)
     if t is Carried:
         return "Tensor"         # what a level calls it is nothing to a user
+    if t.__module__ == "numpy":
+        return f"numpy.{t.__name__}"
     if t.__name__ not in ("Tensor", "Parameter") or isinstance(o, Tensor):
         return t.__name__
     return f"{(t.__module__ or '').partition('.')[0]}.{t.__name__}"
