@@ -124,6 +124,35 @@ def test_nan_wins_and_the_first_one_is_named(n):
         assert x.nanmedian().item() == np.sort(values)[(n - 3) // 2]
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [63, 64, 65, 700, 5000])
+def test_extremes_beside_infinities_and_sums_that_overflow(n, dtype):
+    rng = np.random.default_rng(n)
+    drawn = (rng.standard_normal(n) * (float(np.finfo(dtype).max) / 8)).astype(dtype)
+    for put in ([], [np.inf], [-np.inf], [np.inf, -np.inf], [np.nan], [np.nan, np.inf, -np.inf]):
+        for at in range(0, n, max(1, n // 7)):
+            values = drawn.copy()
+            for k, v in enumerate(put):
+                values[(at + k) % n] = v
+            for x in (tg.from_numpy(values), tg.from_numpy(np.repeat(values, 2)).view(n, 2)[:, 1]):
+                np.testing.assert_array_equal([x.amax().item(), x.max().item()], values.max())
+                np.testing.assert_array_equal([x.amin().item(), x.min().item()], values.min())
+                assert x.argmax().item() == values.argmax() and x.argmin().item() == values.argmin()
+
+
+def test_extremes_and_truths_of_repeated_elements():
+    for dtype in (np.float32, np.int64, np.bool_):
+        base = (np.random.default_rng(1).standard_normal((1, 70, 1, 90)) * 3).astype(dtype)
+        x, wide = tg.from_numpy(base).expand(5, 70, 3, 90), np.broadcast_to(base, (5, 70, 3, 90))
+        for dims in ((0,), (1,), (0, 2), (2, 3), (0, 1, 2), (1, 3), (0, 1, 2, 3)):
+            for name, reference in (("amax", np.max), ("amin", np.min), ("any", np.any), ("all", np.all)):
+                for y, z in ((x, wide), (x.permute(3, 2, 1, 0), wide.transpose(3, 2, 1, 0))):
+                    assert np.array_equal(getattr(y, name)(dims).numpy(), reference(z, dims)), (name, dims)
+    assert tg.ones(1).expand(0).all().item() and not tg.ones(1).expand(0).any().item()
+    assert tg.zeros(1, 2).expand(0, 2).all(0).tolist() == [True, True]
+    assert tg.ones(2, 1).expand(2, 0).amax(0).shape == (0,)
+
+
 @pytest.mark.parametrize("n", [4, 65, 3000])
 def test_the_first_of_equal_elements_is_named(n):
     x = tg.zeros(n, 10)

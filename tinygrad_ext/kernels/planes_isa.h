@@ -24,8 +24,59 @@ static void copy_rows(char *o, ptrdiff_t os, const char *a, ptrdiff_t as, size_t
 typedef uint64_t four __attribute__((vector_size(32), aligned(8), may_alias));
 typedef struct { uint64_t part[2]; } pair;
 
+#define UNROLLED _Pragma("GCC unroll 16")
+#define ZIP(...) {__VA_ARGS__}
+
 /* A square of LINE bytes each way turned: rows of `in` lie `as` bytes apart, rows of `out` `os`. Lines that parts of are wanted more
  * than twice are read or written whole: where a stride is a power of two, they do not stay in the first cache. */
+#ifdef __AVX512F__
+/* A register holds a line, so each is read once and written once. First the parts of 16 bytes are turned, then what lies across them. */
+typedef uint64_t eight __attribute__((vector_size(64), aligned(8), may_alias));
+typedef uint32_t sixteen __attribute__((vector_size(64), aligned(4), may_alias));
+#define MIX(a, b, ...) __builtin_shuffle(a, b, (eight){__VA_ARGS__})
+#define MIX_FOURS(a, b, ...) (eight)__builtin_shuffle((sixteen)(a), (sixteen)(b), (sixteen){__VA_ARGS__})
+
+static inline void turn_8(char *out, ptrdiff_t os, const char *in, ptrdiff_t as) {
+    eight a[8], b[8];
+    UNROLLED for (int k = 0; k < 8; k++) a[k] = *(const eight *)(in + k * as);
+    UNROLLED for (int k = 0; k < 8; k += 2) {
+        b[k] = MIX(a[k], a[k + 1], 0, 8, 2, 10, 4, 12, 6, 14);
+        b[k + 1] = MIX(a[k], a[k + 1], 1, 9, 3, 11, 5, 13, 7, 15);
+    }
+    UNROLLED for (int k = 0; k < 8; k += 4)
+        for (int j = k; j < k + 2; j++) {
+            a[j] = MIX(b[j], b[j + 2], 0, 1, 8, 9, 4, 5, 12, 13);
+            a[j + 2] = MIX(b[j], b[j + 2], 2, 3, 10, 11, 6, 7, 14, 15);
+        }
+    UNROLLED for (int j = 0; j < 4; j++) {
+        *(eight *)(out + j * os) = MIX(a[j], a[4 + j], 0, 1, 2, 3, 8, 9, 10, 11);
+        *(eight *)(out + (4 + j) * os) = MIX(a[j], a[4 + j], 4, 5, 6, 7, 12, 13, 14, 15);
+    }
+}
+
+static inline void turn_4(char *out, ptrdiff_t os, const char *in, ptrdiff_t as) {
+    eight a[16], b[16];
+    UNROLLED for (int k = 0; k < 16; k++) a[k] = *(const eight *)(in + k * as);
+    UNROLLED for (int k = 0; k < 16; k += 2) {
+        b[k] = MIX_FOURS(a[k], a[k + 1], 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29);
+        b[k + 1] = MIX_FOURS(a[k], a[k + 1], 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31);
+    }
+    UNROLLED for (int k = 0; k < 16; k += 4)
+        for (int j = 0; j < 2; j++) {
+            a[k + 2 * j] = MIX(b[k + j], b[k + j + 2], 0, 8, 2, 10, 4, 12, 6, 14);
+            a[k + 2 * j + 1] = MIX(b[k + j], b[k + j + 2], 1, 9, 3, 11, 5, 13, 7, 15);
+        }
+    UNROLLED for (int k = 0; k < 16; k += 8)
+        for (int j = k; j < k + 4; j++) {
+            b[j] = MIX(a[j], a[j + 4], 0, 1, 8, 9, 4, 5, 12, 13);
+            b[j + 4] = MIX(a[j], a[j + 4], 2, 3, 10, 11, 6, 7, 14, 15);
+        }
+    UNROLLED for (int j = 0; j < 8; j++) {
+        *(eight *)(out + j * os) = MIX(b[j], b[8 + j], 0, 1, 2, 3, 8, 9, 10, 11);
+        *(eight *)(out + (8 + j) * os) = MIX(b[j], b[8 + j], 4, 5, 6, 7, 12, 13, 14, 15);
+    }
+}
+#else
 static inline void turn_8(char *out, ptrdiff_t os, const char *in, ptrdiff_t as) {
     for (int j = 0; j < 8; j += 4)
         for (int i = 0; i < 8; i += 4) {
@@ -40,6 +91,7 @@ static inline void turn_8(char *out, ptrdiff_t os, const char *in, ptrdiff_t as)
             *(four *)(o + 3 * os) = __builtin_shuffle(ab2, cd2, (four){2, 3, 6, 7});
         }
 }
+#endif
 
 static inline void turn_16(char *out, ptrdiff_t os, const char *in, ptrdiff_t as) {
     for (int j = 0; j < 4; j++)
@@ -67,12 +119,12 @@ static inline void turn_16(char *out, ptrdiff_t os, const char *in, ptrdiff_t as
                 UNROLLED for (int k = 0; k < N; k++) *(lanes_##SIZE *)(out + (j + k) * os + i * SIZE) = row[k]; \
             } \
     }
-#define UNROLLED _Pragma("GCC unroll 16")
-#define ZIP(...) {__VA_ARGS__}
 TURN(1, uint8_t, ZIP(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23),
      ZIP(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31))
 TURN(2, uint16_t, ZIP(0, 8, 1, 9, 2, 10, 3, 11), ZIP(4, 12, 5, 13, 6, 14, 7, 15))
+#ifndef __AVX512F__
 TURN(4, uint32_t, ZIP(0, 4, 1, 5), ZIP(2, 6, 3, 7))
+#endif
 
 /* Element (i, j) of the plane is dst[j * os + i * SIZE] and src[i * as + j * SIZE]. Squares of cache lines are walked in panels that
  * the translation and second-level caches hold (64 x 512 floats measured best, 5 times as fast as row by row). */

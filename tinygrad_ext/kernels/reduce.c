@@ -18,9 +18,17 @@ static void add_dim(int64_t *size, ptrdiff_t *stride, int *n, int64_t s, ptrdiff
     ++*n;
 }
 
-/* Reduced dimensions by falling stride, where the order of elements is free; those that now meet are merged. */
+/* Reduced dimensions by falling stride, where the order of elements is free; those that now meet are merged. Where an element may
+ * be taken once for many times, no dimension repeats one. */
 static void sort_reduced(tgx_reduction *p) {
-    int n = p->nred;
+    int n = 0, once = p->count && p->reducer->any_order > 1;
+    for (int i = 0; i < p->nred; i++) {
+        if (once && !p->rstride[i]) {
+            p->count /= p->rsize[i];
+            continue;
+        }
+        p->rsize[n] = p->rsize[i], p->rstride[n++] = p->rstride[i];
+    }
     p->nred = 0;
     for (int i = 1; i < n; i++)
         for (int j = i; j && p->rstride[j - 1] < p->rstride[j]; j--) {

@@ -32,7 +32,7 @@ typedef struct {
     void (*finish)(const tgx_acc *acc, int w, int64_t count, const tgx_scalar *aux,
                    char *out, ptrdiff_t stride, char *out2, ptrdiff_t stride2);
     int packs; /* `rows` is quick for few columns too when the rows lie behind each other */
-    int any_order; /* the order of elements changes no bit */
+    int any_order; /* the order of elements changes no bit; 2: nor how often each is taken */
     /* `block` of outputs whose elements lie `step` bytes apart, as many as are done at once: how many. Or NULL. */
     int (*several)(const char *x, int64_t n, ptrdiff_t step, int outputs, tgx_acc *acc);
     int tiled; /* elements of an output up to which whole tiles of outputs are gathered instead */

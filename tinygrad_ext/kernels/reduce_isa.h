@@ -40,7 +40,8 @@ enum { TILED = TGX_SHORT, LANES_TILED = TGX_SHORT, SUMS_TILED = TGX_SHORT, BEST_
 #define IN_LANES(fold, merge, finish) {fold##_block, fold##_rows, merge, finish, 0, 0, NULL, LANES_TILED}
 #define SUMS(packs, S, finish) {sum_##S##_block, sum_##S##_rows, add_a, finish, packs, 0, SEVERAL(S), SUMS_TILED}
 #define ANY_ORDER(fold, merge, finish) {fold##_block, fold##_rows, merge, finish, 0, 1, NULL, TILED}
-#define BEST_OF(fold, merge, finish) {fold##_block, fold##_rows, merge, finish, 0, 1, SEVERAL_OF(fold), BEST_TILED}
+#define ONCE(fold, merge, finish) {fold##_block, fold##_rows, merge, finish, 0, 2, NULL, TILED}
+#define BEST_OF(fold, merge, finish) {fold##_block, fold##_rows, merge, finish, 0, 2, SEVERAL_OF(fold), BEST_TILED}
 
 const tgx_reducer_table ISA(tgx_reducers) = {
     [TGX_SUM] = {
@@ -63,11 +64,11 @@ const tgx_reducer_table ISA(tgx_reducers) = {
         [TGX_C64] = R(prod_c64, mul_ab, put_ab_c64), [TGX_C128] = R(prod_c128, mul_ab, put_ab_c128)},
     [TGX_VAR] = {[TGX_F32] = R(var_f32, merge_var, put_var_f32), [TGX_F64] = R(var_f64, merge_var, put_var_f64),
                  [TGX_C64] = R(var_c64, merge_var_pairs, put_var_c64), [TGX_C128] = R(var_c128, merge_var_pairs, put_var_c128)},
-#define ROW(D, S) [D] = ANY_ORDER(max_##S, max_i, put_i_##S),
+#define ROW(D, S) [D] = ONCE(max_##S, max_i, put_i_##S),
     [TGX_MAX] = {INTS(ROW) ROW(TGX_BOOL, b8)
                  [TGX_F32] = BEST_OF(max_f32, max_a, put_a_f32), [TGX_F64] = BEST_OF(max_f64, max_a, put_a_f64)},
 #undef ROW
-#define ROW(D, S) [D] = ANY_ORDER(min_##S, min_i, put_i_##S),
+#define ROW(D, S) [D] = ONCE(min_##S, min_i, put_i_##S),
     [TGX_MIN] = {INTS(ROW) ROW(TGX_BOOL, b8)
                  [TGX_F32] = BEST_OF(min_f32, min_a, put_a_f32), [TGX_F64] = BEST_OF(min_f64, min_a, put_a_f64)},
 #undef ROW
@@ -81,10 +82,10 @@ const tgx_reducer_table ISA(tgx_reducers) = {
 #undef ROW
 #define EVERY(ROW) INTS(ROW) ROW(TGX_BOOL, b8) ROW(TGX_F16, f16) ROW(TGX_BF16, bf16) ROW(TGX_F32, f32) \
                    ROW(TGX_F64, f64) ROW(TGX_C64, c64) ROW(TGX_C128, c128)
-#define ROW(D, S) [D] = ANY_ORDER(any_##S, or_i, put_i_b8),
+#define ROW(D, S) [D] = ONCE(any_##S, or_i, put_i_b8),
     [TGX_ANY] = {EVERY(ROW)},
 #undef ROW
-#define ROW(D, S) [D] = ANY_ORDER(all_##S, and_i, put_i_b8),
+#define ROW(D, S) [D] = ONCE(all_##S, and_i, put_i_b8),
     [TGX_ALL] = {EVERY(ROW)},
 #undef ROW
 #define ROW(D, S) [D] = ANY_ORDER(count_##S, add_i, put_i),

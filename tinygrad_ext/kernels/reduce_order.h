@@ -14,11 +14,34 @@
         for (int64_t i = W; i < n; i += W) { \
             const S_##S *y = x + (i + W <= n ? i : n - W); \
             SIMD for (int l = 0; l < W; l++) lane[l] = STEP(lane[l], GET_##S(y[l])); }
-#define WIDE_FOLD(NAME, S, A, M, START, STEP) \
+/* Of floating point numbers the processor's own maximum, which forgets a nan, beside a sum, which keeps it: half as long as to ask
+ * each. Where the sum is nan (infinities of both signs make it one too), each is asked after all. */
+#define FORGETFUL(NAME, S, A, PICK) \
+static int NAME##_quick(const S_##S *x, int64_t n, A *best) { \
+    A lane[WIDE], sum[WIDE]; \
+    if (n < WIDE) return 0; \
+    SIMD for (int l = 0; l < WIDE; l++) lane[l] = sum[l] = x[l]; \
+    for (int64_t i = WIDE; i < n; i += WIDE) { \
+        const S_##S *y = x + (i + WIDE <= n ? i : n - WIDE); \
+        SIMD for (int l = 0; l < WIDE; l++) lane[l] = PICK(lane[l], y[l]), sum[l] = sum[l] + y[l]; } \
+    HALVE(lane, 32, PICK); HALVE(lane, 16, PICK); FOLD(lane, PICK); \
+    HALVE(sum, 32, ADD); HALVE(sum, 16, ADD); FOLD(sum, ADD); \
+    *best = lane[0]; \
+    return sum[0] == sum[0]; }
+#define MORE(m, x) ((x) > (m) ? (x) : (m))
+#define LESS(m, x) ((x) < (m) ? (x) : (m))
+#define ASK_EACH(x, n, best) 0
+#define WIDE_FOLD(NAME, S, A, M, START, STEP) WIDE_FOLD_BY(NAME, S, A, M, START, STEP, ASK_EACH)
+#define WIDE_FOLD_BY(NAME, S, A, M, START, STEP, QUICK) \
 BLOCK_FN(NAME) { \
     const S_##S *x = (const S_##S *)p; \
     const A start_ = START; \
     A best = START; \
+    if (QUICK(x, n, &best)) { \
+        acc->M[0] = best; \
+        return; \
+    } \
+    best = START; \
     if (n >= WIDE) { \
         OVERLAPPED(S, WIDE, A, STEP) \
         HALVE(lane, 32, STEP); HALVE(lane, 16, STEP); FOLD(lane, STEP); \
@@ -69,7 +92,11 @@ ROWS_FN(NAME) { \
     for (int c = 0; c < w; c++) { acc->M[c] = best[c]; acc->at[c] = start + at[c]; } }
 
 #define ORDERED(S, T, M, LOW, HIGH) \
-    WIDE_FOLD(max_##S, S, T, M, LOW, MOST) WIDE_FOLD(min_##S, S, T, M, HIGH, LEAST) FIND(S, T) \
+    WIDE_FOLD(max_##S, S, T, M, LOW, MOST) WIDE_FOLD(min_##S, S, T, M, HIGH, LEAST) CHOICES(S, T, M)
+#define ORDERED_FLOAT(S, T) \
+    FORGETFUL(max_##S, S, T, MORE) WIDE_FOLD_BY(max_##S, S, T, a, -INFINITY, MOST, max_##S##_quick) \
+    FORGETFUL(min_##S, S, T, LESS) WIDE_FOLD_BY(min_##S, S, T, a, INFINITY, LEAST, min_##S##_quick) CHOICES(S, T, a)
+#define CHOICES(S, T, M) FIND(S, T) \
     ARG_FOLD(argmax_##S, max_##S, S, T, M, BETTER_MOST) ARG_FOLD(argmin_##S, min_##S, S, T, M, BETTER_LEAST)
 ORDERED(b8, uint8_t, i, 0, 1)
 ORDERED(u8, uint8_t, i, 0, UINT8_MAX)
@@ -77,8 +104,8 @@ ORDERED(i8, int8_t, i, INT8_MIN, INT8_MAX)
 ORDERED(i16, int16_t, i, INT16_MIN, INT16_MAX)
 ORDERED(i32, int32_t, i, INT32_MIN, INT32_MAX)
 ORDERED(i64, int64_t, i, INT64_MIN, INT64_MAX)
-ORDERED(f32, float, a, -INFINITY, INFINITY)
-ORDERED(f64, double, a, -INFINITY, INFINITY)
+ORDERED_FLOAT(f32, float)
+ORDERED_FLOAT(f64, double)
 
 #define ABS_MOST(m, x) MOST(m, fabs(x))
 #define ABS_LEAST(m, x) LEAST(m, fabs(x))
