@@ -306,3 +306,31 @@ def test_few_points_of_any_layout_have_the_bits_of_a_dense_image(mode, size):
     for image in layouts:
         found = tg.nn.functional.interpolate(image, size, mode=mode)
         assert found.equal(tg.nn.functional.interpolate(image.contiguous(), size, mode=mode))
+        assert found.is_contiguous()
+
+
+def test_images_of_few_points_are_resized_where_they_lie_below_transforms():
+    x = tg.randn(2, 3, 12, 10, dtype=tg.float64).contiguous(memory_format=tg.channels_last)
+    small = lambda image: F.interpolate(image, (3, 4), mode="bilinear")
+    assert tg.func.vmap(small)(x[:, None]).equal(small(x)[:, None])
+    way = tg.randn(2, 3, 12, 10, dtype=tg.float64)
+    assert tg.func.jvp(small, (x,), (way,))[1].allclose(small(way))
+    (slope,) = tg.autograd.grad(small(x.requires_grad_()).sum(), x)
+    dense = x.detach().contiguous().requires_grad_()
+    assert slope.allclose(tg.autograd.grad(small(dense).sum(), dense)[0])
+    assert tg.compile(small)(x.detach()).equal(small(x.detach()))
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 5, 7), (3, 5, 7), (0, 3, 5, 7), (2, 70, 100, 3)])
+def test_one_window_for_all_is_their_mean_in_every_layout(shape):
+    x = tg.randn(shape)
+    for image in (
+        x,
+        x.mT.contiguous().mT,
+        x.movedim(-3, -1).contiguous().movedim(-1, -3),
+        tg.stack([x, x], -1)[..., 1],
+    ):
+        found = F.adaptive_avg_pool2d(image, (1, 1))
+        assert found.equal(x.mean((-2, -1), True)) and found.is_contiguous()
+        rows = image.flatten(0, -3)
+        assert F.adaptive_avg_pool1d(rows, 1).equal(rows.mean(-1, True))

@@ -3,6 +3,7 @@
  * The windows go into tables (pool.h), so one loop serves them all. Planes, or volumes, are dealt out to the threads. */
 #include "pool.h"
 #include "pooling.h"
+#include "reductions.h"
 
 enum { GRAIN = 16384 }; /* elements of work that pay for a second thread */
 
@@ -282,15 +283,27 @@ static int read_adaptive(tgx_call *c, tgx_window *w, int dims, const char *op) {
     return expect_dtype(c, tgx_in(c, 0), op, 1);
 }
 
-#define ADAPTIVE(name, dims, what)                                                            \
-    static int name##_shape(tgx_call *c) {                                                    \
-        tgx_window w;                                                                         \
-        return read_adaptive(c, &w, dims, #name) ? TGX_FAILED : pooled_shape(c, &w, (what) == MAX); \
-    }                                                                                         \
-    static int name##_run(tgx_call *c) {                                                      \
-        tgx_window w;                                                                         \
-        return read_adaptive(c, &w, dims, #name) ? TGX_FAILED : pooled_run(c, &w, what, 1, 0, 0); \
-    }
+/* One window for all is what a reduction takes, from every layout. */
+static int one_mean(const tgx_window *w, enum what what) { return what == MEAN && w->out[1] == 1 && w->out[2] == 1; }
+
+static int adaptive_shape(tgx_call *c, int dims, const char *op, enum what what) {
+    const tgx_tensor *x = tgx_in(c, 0);
+    tgx_window w;
+    if (read_adaptive(c, &w, dims, op)) return TGX_FAILED;
+    if (!one_mean(&w, what)) return pooled_shape(c, &w, what == MAX);
+    images(c, 0, &w, x->dtype);
+    return tgx_reduction_shape(c, TGX_MEAN, x->dtype, (((uint64_t)1 << dims) - 1) << (x->rank - dims));
+}
+
+static int adaptive_run(tgx_call *c, int dims, const char *op, enum what what) {
+    tgx_window w;
+    if (read_adaptive(c, &w, dims, op)) return TGX_FAILED;
+    return one_mean(&w, what) ? tgx_reduction_run(c, NULL, tgx_out(c, 0), NULL) : pooled_run(c, &w, what, 1, 0, 0);
+}
+
+#define ADAPTIVE(name, dims, what) \
+    static int name##_shape(tgx_call *c) { return adaptive_shape(c, dims, #name, what); } \
+    static int name##_run(tgx_call *c) { return adaptive_run(c, dims, #name, what); }
 ADAPTIVE(adaptive_avg_pool1d, 1, MEAN)
 ADAPTIVE(adaptive_avg_pool2d, 2, MEAN)
 ADAPTIVE(adaptive_max_pool1d, 1, MAX)

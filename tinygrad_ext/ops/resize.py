@@ -246,19 +246,29 @@ def _check_sizes(input, sizes):
 def _resized(input, sizes, factors, mode, align, antialias):
     """One dimension after the other, from the last on. No order rounds nearest elements otherwise: of them
     those that shrink come first, from the front on, where whole rows are left out."""
-    y, dims = input, [*reversed(range(2, input.dim()))]
+    dims = [*reversed(range(2, input.dim()))]
     if mode.startswith("nearest"):
         dims.sort(key=lambda dim: dim if sizes[dim - 2] < input.shape[dim] else len(sizes) + 2)
+    order = [] if antialias or input.is_contiguous() else _order_in_memory(input, sizes)
+    y = input.permute(order) if order else input
     for dim in dims:
-        out, factor = sizes[dim - 2], factors[dim - 2]
+        out, factor, place = sizes[dim - 2], factors[dim - 2], order.index(dim) if order else dim
         if mode.startswith("nearest"):
-            y = _nearest(y, dim, out, factor, mode != "nearest")
+            y = _nearest(y, place, out, factor, mode != "nearest")
             continue
         line = (_SMOOTH if antialias else _PLAIN)[mode]
         y = (_bytes if input.dtype == tg.uint8 else line)(
-            y, dim, out, factor, align, *[line] * (input.dtype == tg.uint8)
+            y, place, out, factor, align, *[line] * (input.dtype == tg.uint8)
         )
-    return y
+    return y.permute([order.index(dim) for dim in range(len(order))]).contiguous() if order else y
+
+
+def _order_in_memory(input, sizes):
+    """The order of dimensions in which images that shrink are read where they lie, as channels_last ones; of those
+    that grow the images are put in order, which moves fewer elements than to do so with the result."""
+    strides = input.stride()
+    order = sorted(range(len(strides)), key=lambda dim: -strides[dim])
+    return order if order != sorted(order) and math.prod(sizes) < math.prod(input.shape[2:]) else []
 
 
 def _samples(make):
