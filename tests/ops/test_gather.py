@@ -143,3 +143,30 @@ def test_put_writes_where_its_tensor_lies(dtype, accumulate):
         rest = t0.clone()
         take(rest).copy_(take(t))
         assert (rest == t).all(), "nothing else is written to"
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "bfloat16", "uint8"])
+@pytest.mark.parametrize("how", ["sum", "prod", "mean", "amax", "amin"])
+def test_one_index_for_a_row_has_the_bits_of_an_index_for_each_element(dtype, how):
+    tg.manual_seed(0)
+    dtype = getattr(tg, dtype)
+    table, source = (tg.randn(n, 37).mul(3).to(dtype) for n in (11, 200))
+    if dtype.is_floating_point:
+        source[::17, ::5], source[3::19, ::7], table[1, ::3] = float("nan"), float("-inf"), -0.0
+    at = tg.randint(11, (200,))
+    for include in (True, False):
+        for columns in (37, 20):
+            rows = at[:, None].expand(200, columns)
+            found = table.scatter_reduce(0, rows, source, how, include_self=include)
+            wanted = table.scatter_reduce(0, rows.contiguous(), source, how, include_self=include)
+            assert bits(found) == bits(wanted)
+            across = table.t().contiguous().scatter_reduce(1, rows.t(), source.t(), how, include_self=include)
+            assert bits(across.t()) == bits(wanted)
+        reduced = table.index_reduce(0, at, source, how, include_self=include) if how != "sum" else None
+        assert reduced is None or reduced.shape == table.shape
+    with pytest.raises(RuntimeError, match="out of bounds for dimension 0 with size 11"):
+        table.scatter_reduce(0, (at + 1)[:, None].expand(200, 37), source, how)
+
+
+def bits(t):
+    return t.contiguous().view(tg.uint8).numpy().tobytes()

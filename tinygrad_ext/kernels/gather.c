@@ -286,15 +286,27 @@ static int scatter_reduce_shape(tgx_call *c) {
     return 0;
 }
 
-/* Sums become means: divide by the number of elements that went into each. */
+/* Sums become means: divide by the number of elements that went into each. Where one index stands for whole rows, rows are counted. */
 static int divide(tgx_call *c, const tgx_tensor *out, int dim, const tgx_tensor *index, int64_t include_self) {
-    int64_t strides[TGX_MAX_DIMS], step = 1, one = 1;
-    tgx_tensor counts = *out, single = {.data = (char *)&one, .count = 1, .dtype = TGX_I64};
+    int64_t strides[TGX_MAX_DIMS], sizes[TGX_MAX_DIMS], of_rows[TGX_MAX_DIMS], step = 1, one = 1;
+    tgx_tensor counts = *out, at = *index, single = {.data = (char *)&one, .count = 1, .dtype = TGX_I64};
     tgx_iter it;
-    counts.data = c->scratch, counts.strides = strides, counts.dtype = TGX_I64, counts.flags = TGX_CONTIGUOUS;
-    for (int i = out->rank - 1; i >= 0; i--) strides[i] = step, step *= out->sizes[i];
-    for (int64_t i = 0; i < out->count; i++) ((int64_t *)counts.data)[i] = include_self;
-    if (scatter_into(c, &counts, dim, index, &single, TGX_SCATTER_ADD)) return TGX_FAILED;
+    int rows = out->rank > 1;
+    if (!index->count) return 0;
+    for (int i = 0; i < out->rank; i++) rows &= i == dim || (!index->strides[i] && index->sizes[i] == out->sizes[i]);
+    counts.data = c->scratch, counts.sizes = sizes, counts.strides = strides, counts.dtype = TGX_I64, counts.flags = TGX_CONTIGUOUS;
+    for (int i = out->rank - 1; i >= 0; i--) {
+        sizes[i] = rows && i != dim ? 1 : out->sizes[i];
+        strides[i] = step, step *= sizes[i];
+    }
+    if (rows) {
+        memcpy(of_rows, sizes, sizeof sizes);
+        of_rows[dim] = at.count = index->sizes[dim], at.sizes = of_rows;
+    }
+    counts.count = step;
+    for (int64_t i = 0; i < step; i++) ((int64_t *)counts.data)[i] = include_self;
+    if (scatter_into(c, &counts, dim, &at, &single, TGX_SCATTER_ADD)) return TGX_FAILED;
+    for (int i = 0; rows && i < out->rank; i++) strides[i] = i == dim, sizes[i] = out->sizes[i];
     tgx_iter_begin(&it, out->sizes, out->rank);
     add(&it, out);
     add(&it, &counts);

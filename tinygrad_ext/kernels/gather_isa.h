@@ -14,6 +14,7 @@ typedef struct { uint64_t lo, hi; } wide;
 static int check_index(ARGS) {
     const uint64_t size = (uint64_t)aux[0].i;
     int bad = 0;
+    if (!s[0] && n) n = 1;
     if (s[0] == 8) {
         const int64_t *index = (const int64_t *)data[0];
         for (ptrdiff_t i = 0; i < n; i++) bad |= (uint64_t)index[i] >= size;
@@ -48,10 +49,22 @@ GATHER(gather4, uint32_t)
 GATHER(gather8, uint64_t)
 GATHER(gather16, wide)
 
+/* One index for a row of the source, which goes to a row of the table. */
+#define ONE_ROW(T, VALUE) \
+    if (!s[0] && s[1] == sizeof(T) && s[2] == sizeof(T) && n) { \
+        const int64_t k = tgx_once((const int64_t *)data[0]); \
+        T *table = (T *)(data[1] + k * stride); const T *from = (const T *)data[2]; \
+        if ((uint64_t)k >= size) return TGX_INDEX; \
+        _Pragma("omp simd") for (ptrdiff_t i = 0; i < n; i++) { const T a = table[i], b = from[i]; table[i] = VALUE; } \
+        return 0; }
+#define EACH_ALONE(T, VALUE)
+
 /* a is what stands in the table, b what comes from the source. Each index is checked as it is used. */
-#define SCATTER(NAME, T, VALUE) static int NAME(ARGS) { \
+#define SCATTER(NAME, T, VALUE) SCATTER_BY(EACH_ALONE, NAME, T, VALUE)
+#define SCATTER_BY(ROW, NAME, T, VALUE) static int NAME(ARGS) { \
     const ptrdiff_t stride = aux[1].i; \
     const uint64_t size = (uint64_t)aux[0].i; \
+    ROW(T, VALUE) \
     if (s[0] == 8 && s[1] == 0 && s[2] == sizeof(T) && stride == sizeof(T)) { \
         const int64_t *index = (const int64_t *)data[0]; T *table = (T *)data[1]; const T *from = (const T *)data[2]; \
         for (ptrdiff_t i = 0; i < n; i++) { \
@@ -75,13 +88,14 @@ SCATTER(set8, uint64_t, b)
 SCATTER(set16, wide, b)
 
 /* A NaN on either side stays. */
-#define MAX_FLOAT (a != a || a >= b ? a : b)
-#define MIN_FLOAT (a != a || a <= b ? a : b)
+#define MAX_FLOAT ((a != a) | (a >= b) ? a : b)
+#define MIN_FLOAT ((a != a) | (a <= b) ? a : b)
 #define REDUCE_INT(TAG, T, U) \
     SCATTER(add_##TAG, T, (T)((U)a + (U)b)) SCATTER(mul_##TAG, T, (T)((U)a * (U)b)) \
     SCATTER(max_##TAG, T, a >= b ? a : b) SCATTER(min_##TAG, T, a <= b ? a : b)
 #define REDUCE_FLOAT(TAG, T) \
-    SCATTER(add_##TAG, T, a + b) SCATTER(mul_##TAG, T, a * b) SCATTER(max_##TAG, T, MAX_FLOAT) SCATTER(min_##TAG, T, MIN_FLOAT)
+    SCATTER_BY(ONE_ROW, add_##TAG, T, a + b) SCATTER_BY(ONE_ROW, mul_##TAG, T, a * b) \
+    SCATTER_BY(ONE_ROW, max_##TAG, T, MAX_FLOAT) SCATTER_BY(ONE_ROW, min_##TAG, T, MIN_FLOAT)
 REDUCE_INT(u8, uint8_t, uint32_t)
 REDUCE_INT(i8, int8_t, uint32_t)
 REDUCE_INT(i16, int16_t, uint32_t)
@@ -108,7 +122,15 @@ REDUCE_HALF(f16)
 REDUCE_HALF(bf16)
 
 #define FLOOR(a, c) ((a) / (c) - ((a) % (c) < 0))
-#define MEAN(NAME, T, VALUE) static int NAME(ARGS) { \
+#define MEAN_FLOAT(NAME, T) MEAN_BY(NAME, T, a / (T)c, \
+    if (s[0] == sizeof(T) && !s[1] && n) { \
+        const int64_t times = *(const int64_t *)data[1]; \
+        const T c = (T)(times > 1 ? times : 1); \
+        _Pragma("omp simd") for (ptrdiff_t i = 0; i < n; i++) ((T *)data[0])[i] /= c; \
+        return 0; })
+#define MEAN(NAME, T, VALUE) MEAN_BY(NAME, T, VALUE, )
+#define MEAN_BY(NAME, T, VALUE, ALL) static int NAME(ARGS) { \
+    ALL \
     for (ptrdiff_t i = 0; i < n; i++) { \
         T *at = (T *)(data[0] + i * s[0]); \
         const int64_t c = INDEX(1); \
@@ -120,10 +142,10 @@ MEAN(mean_i8, int8_t, FLOOR(a, c))
 MEAN(mean_i16, int16_t, FLOOR(a, c))
 MEAN(mean_i32, int32_t, FLOOR(a, c))
 MEAN(mean_i64, int64_t, FLOOR(a, c))
-MEAN(mean_f32, float, a / (float)c)
+MEAN_FLOAT(mean_f32, float)
 MEAN(mean_f16, uint16_t, tgx_f32_to_f16(tgx_f16_to_f32(a) / (float)c))
 MEAN(mean_bf16, uint16_t, tgx_f32_to_bf16(tgx_bf16_to_f32(a) / (float)c))
-MEAN(mean_f64, double, a / (double)c)
+MEAN_FLOAT(mean_f64, double)
 
 #define NUMBERS(NAME) TGX_OF_INT(NAME), TGX_OF_HALF(NAME), TGX_OF_FLOAT(NAME)
 
