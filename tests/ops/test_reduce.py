@@ -188,6 +188,20 @@ def test_products_with_zeros_have_exact_gradients():
     assert g.tolist() == [1, 8, 0]
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+def test_the_gradient_of_one_line_has_the_bits_of_several(dtype):
+    for n in (1, 2, 3, 4, 5, 9, 64, 101):
+        line = tg.randn(n, dtype=getattr(tg, dtype), generator=tg.Generator().manual_seed(n))
+        line[n // 3] = 0 if n > 4 else 2
+        product = (x := line.clone().requires_grad_()).prod()
+        (one,) = tg.autograd.grad(product, x, tg.ones_like(product))
+        for dim in (0, 1):
+            lines = tg.stack([line] * 3, 1 - dim).requires_grad_()
+            product = lines.prod(dim)
+            (each,) = tg.autograd.grad(product, lines, tg.ones_like(product))
+            assert all(tg.equal(part, one) for part in each.unbind(1 - dim))
+
+
 def test_nothing_to_reduce():
     none = tg.zeros(0)
     assert none.sum().item() == 0 and none.prod().item() == 1 and none.all().item() and not none.any().item()

@@ -93,6 +93,14 @@ static inline void OTHERS(const T *x, T *out, int64_t n, int64_t along, int64_t 
     for (int64_t k = (n - 1) * along; k >= 0; k -= along) \
         for (int j = 0; j < w; j++) out[k + j * across] *= product[j], product[j] *= x[k + j * across]; \
 } \
+/* Of one line both products at once, from its ends: each multiplication waits for the one before. */ \
+static void OTHERS##_line(const T *x, T *out, int64_t n, int64_t along) { \
+    T front = 1, behind = 1; \
+    int64_t k = 0, l = (n - 1) * along; \
+    for (; k < l; k += along, l -= along) out[k] = front, front *= x[k], out[l] = behind, behind *= x[l]; \
+    if (k == l) out[k] = front * behind, front *= x[k], behind *= x[k], k += along, l -= along; \
+    for (; l >= 0; k += along, l -= along) out[k] *= front, front *= x[k], out[l] *= behind, behind *= x[l]; \
+} \
 static inline void PAIRS(const T *weight, const T *x, T *out, T *fronts, int64_t n, int64_t along, int64_t across, int w) { \
     T product[TGX_SCAN_TILE], sum[TGX_SCAN_TILE]; \
     for (int j = 0; j < w; j++) product[j] = 1, sum[j] = 0; \
@@ -119,6 +127,7 @@ static void LINES(const T *weight, const T *x, T *out, void *room, int64_t n, in
             for (int64_t i = first * n * inner; i < first * n * inner + inner; i++) { \
                 if (weight) PAIRS(weight + i, x + i, out + i, room, n, inner, n * inner, w); \
                 else if (w == TOGETHER) OTHERS(x + i, out + i, n, inner, n * inner, TOGETHER); \
+                else if (w == 1) OTHERS##_line(x + i, out + i, n, inner); \
                 else OTHERS(x + i, out + i, n, inner, n * inner, w); \
             } \
         } \
