@@ -213,14 +213,12 @@ def _frexp(self):
 
 
 def _divided(tensor, power):
-    """tensor / 2 ** power, in two steps, for the power alone may overflow."""
-    power = power.to(tg.float64)
+    """tensor / 2 ** power: of doubles in two steps, for the power alone may overflow."""
+    power = -power.to(tg.float64)
+    if tensor.dtype != tg.float64:
+        return (tensor.to(tg.float64) * power.exp2()).to(tensor.dtype)
     half = tg.trunc(power / 2)
-    return (tensor.to(tg.float64) * _two_to(-half) * _two_to(half - power)).to(tensor.dtype)
-
-
-def _two_to(power):
-    return tg.ldexp(tg.ones_like(power), power)
+    return tensor * half.exp2() * (power - half).exp2()
 
 
 op(
