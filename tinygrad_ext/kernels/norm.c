@@ -1,47 +1,7 @@
 /* Layer norm and batch norm with their derivatives. The loops are in norm_layer.h and norm_batch.h. */
-#include "norm.h"
+#include "norm_call.h"
 #include <math.h>
-#include "isa.h"
-#include "tgx.h"
 #include "wide.h"
-
-static const tgx_norm_table *loops(void) {
-    static const tgx_norm_table *chosen;
-    if (!chosen) chosen = TGX_PICK(tgx_norm);
-    return chosen;
-}
-
-static int require_float(tgx_call *c, const tgx_tensor *t, const char *name) {
-    if (t->dtype == TGX_F32 || t->dtype == TGX_F64) return 0;
-    return tgx_fail(c, TGX_NOT_IMPLEMENTED_ERROR, "\"%s\" not implemented for '%s': convert the input to float32 or float64 first", name,
-                    tgx_dtype_title(t->dtype));
-}
-
-/* A weight, a bias or a statistic: contiguous, and of the input's dtype as it is. */
-static int parameter(tgx_call *c, int arg, int dtype) {
-    if (!tgx_given(c, arg)) return 0;
-    const tgx_tensor *t = tgx_in(c, arg);
-    if (t->dtype != dtype)
-        return tgx_fail(c, TGX_RUNTIME_ERROR, "mixed dtype (CPU): expect parameter to have scalar type of %s, but got %s. Convert the "
-                        "layer or the input.", tgx_dtype_title(dtype), tgx_dtype_title(t->dtype));
-    tgx_need_dense(c, arg);
-    return 0;
-}
-
-static int same_count(tgx_call *c, const tgx_tensor *g, const tgx_tensor *x) {
-    if (g->count == x->count) return 0;
-    return tgx_fail(c, TGX_RUNTIME_ERROR, "%s: grad_output has shape %s, self %s; both must be equal", c->title, tgx_shape_text(g),
-                    tgx_shape_text(x));
-}
-
-static char *data_of(tgx_call *c, int arg) { return tgx_given(c, arg) ? tgx_in(c, arg)->data : NULL; }
-
-/* All units of a job on `count` elements. */
-static int run(tgx_call *c, tgx_norm_fn fn, void *job, int64_t units, int64_t count) {
-    if (units == 0) return 0;
-    if (count <= TGX_SMALL || units <= 1) return fn(job, 0, units);
-    return tgx_range(c, fn, job, units, 1 + TGX_SMALL / (1 + count / units));
-}
 
 static double at(const char *data, int dtype, int64_t i) {
     return dtype == TGX_F32 ? ((const float *)data)[i] : ((const double *)data)[i];
@@ -144,31 +104,6 @@ static int layer_norm_run(tgx_call *c) {
     return run(c, job.half ? half_layer : loops()->layer[x->dtype == TGX_F64], &job, job.rows, x->count);
 }
 TGX_KERNEL(layer_norm, layer_norm_shape, layer_norm_run, TGX_MIXES)
-
-/* (input, num_groups, weight, bias, eps): input of examples, channels and more; sizes are checked by who calls. */
-static int group_norm_shape(tgx_call *c) {
-    const tgx_tensor *x = tgx_in(c, 0);
-    const int64_t groups = tgx_int(c, 1);
-    if (require_float(c, x, "group_norm") || parameter(c, 2, x->dtype) || parameter(c, 3, x->dtype)) return TGX_FAILED;
-    int fits = x->rank > 1 && groups > 0 && x->sizes[1] % groups == 0;
-    for (int k = 2; fits && k < 4; k++) fits = !tgx_given(c, k) || (tgx_in(c, k)->rank == 1 && tgx_in(c, k)->sizes[0] == x->sizes[1]);
-    if (!fits)
-        return tgx_fail(c, TGX_RUNTIME_ERROR, "Expected number of channels in input to be divisible by num_groups, and a weight and a bias "
-                        "for each, but got input of shape %s and num_groups=%lld", tgx_shape_text(x), (long long)groups);
-    tgx_need_dense(c, 0);
-    tgx_like(c, 0, x, x->dtype);
-    return 0;
-}
-
-static int group_norm_run(tgx_call *c) {
-    const tgx_tensor *x = tgx_in(c, 0);
-    tgx_layer_norm_job job = {.out = tgx_out(c, 0)->data, .x = x->data, .eps = tgx_float(c, 4), .groups = tgx_int(c, 1)};
-    if (!x->count) return 0;
-    job.rows = x->sizes[0] * job.groups, job.n = x->count / job.rows, job.inner = x->count / (x->sizes[0] * x->sizes[1]);
-    job.weight = data_of(c, 2), job.bias = data_of(c, 3);
-    return run(c, loops()->group[x->dtype == TGX_F64], &job, job.rows, x->count);
-}
-TGX_KERNEL(group_norm, group_norm_shape, group_norm_run, TGX_MIXES)
 
 /* Parts for the sums over rows, by the sizes alone, so that threads change nothing. */
 static int64_t part_count(int64_t rows) {

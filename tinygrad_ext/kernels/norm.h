@@ -15,6 +15,7 @@ typedef struct {
     char *sums;                                 /* backward: parts times (gain, shift) of n, zeros at first, or NULL */
     int64_t rows, n, parts;                     /* the rows are cut into parts for the partial sums of parameters */
     int64_t groups, inner;                      /* group: rows of one example, and elements of one channel */
+    char *shifts;                               /* group, backward: sums of a channel of an example by weight in `sums`, by bias here */
     double eps;
     int half;                                   /* layer: the dtype of out and x where they are halves, in rows of at most TGX_WIDE_ROW */
 } tgx_layer_norm_job;
@@ -35,7 +36,7 @@ typedef struct {
     tgx_norm_fn layer[2], layer_backward[2];            /* rows; parts */
     tgx_norm_fn moments[2], products[2];                /* channels */
     tgx_norm_fn apply[2], apply_backward[2];            /* rows of inner; rows of channels when inner is 1 */
-    tgx_norm_fn group[2];                               /* rows, with a weight and a bias for each channel */
+    tgx_norm_fn group[2], group_backward[2];            /* rows, with a weight and a bias for each channel */
 } tgx_norm_table;
 
 extern const tgx_norm_table tgx_norm_base, tgx_norm_avx2, tgx_norm_avx512;

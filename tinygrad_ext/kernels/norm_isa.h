@@ -22,5 +22,5 @@ const tgx_norm_table ISA(tgx_norm) = {
     {layer_f32, layer_f64}, {layer_backward_f32, layer_backward_f64},
     {moments_f32, moments_f64}, {products_f32, products_f64},
     {apply_f32, apply_f64}, {apply_backward_f32, apply_backward_f64},
-    {group_f32, group_f64},
+    {group_f32, group_f64}, {group_backward_f32, group_backward_f64},
 };

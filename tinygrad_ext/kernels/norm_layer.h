@@ -51,6 +51,55 @@ static int NAME(group)(void *ctx, ptrdiff_t lo, ptrdiff_t hi) {
     return 0;
 }
 
+/* The sum of g, and of g times the distance of x from `middle`. */
+ROW_INLINE T NAME(block_products)(const T *g, const T *x, ptrdiff_t n, T middle, T *sum) {
+    enum { LANES = 64 / sizeof(T) };
+    T lanes[LANES] = {0}, products[LANES] = {0}, s = 0, p = 0;
+    ptrdiff_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        SIMD for (int k = 0; k < LANES; k++) {
+            lanes[k] += g[i + k];
+            products[k] += g[i + k] * (x[i + k] - middle);
+        }
+    if (i) {
+        for (int half = LANES / 2; half; half /= 2)
+            SIMD for (int k = 0; k < half; k++) lanes[k] += lanes[k + half], products[k] += products[k + half];
+        s = lanes[0], p = products[0];
+    }
+    for (; i < n; i++) s += g[i], p += g[i] * (x[i] - middle);
+    *sum = s;
+    return p;
+}
+
+/* A row stays in the second cache while it is gone over: for its moments, for the sums of its channels, for the result. */
+static int NAME(group_backward)(void *ctx, ptrdiff_t lo, ptrdiff_t hi) {
+    const tgx_layer_norm_job *job = ctx;
+    const ptrdiff_t n = job->n, inner = job->inner, channels = n / inner;
+    for (ptrdiff_t r = lo; r < hi; r++) {
+        const T *x = (const T *)job->x + r * n, *g = (const T *)job->grad + r * n;
+        const T *w = job->weight ? (const T *)job->weight + r % job->groups * channels : NULL;
+        T *out = (T *)job->out + r * n, *gain = (T *)job->sums + r * channels, *shift = (T *)job->shifts + r * channels, mean, rstd;
+        double total = 0, product = 0;
+        NAME(mean_rstd)(x, n, job->eps, &mean, &rstd);
+        for (ptrdiff_t c = 0; c < channels; c++) {
+            double s = 0, p = 0;
+            for (ptrdiff_t at = c * inner, end = at + inner; at < end; at += ROW_BLOCK) {
+                T sum;
+                p += NAME(block_products)(g + at, x + at, end - at < ROW_BLOCK ? end - at : ROW_BLOCK, mean, &sum);
+                s += sum;
+            }
+            gain[c] = (T)p * rstd, shift[c] = (T)s;
+            total += w ? w[c] * s : s, product += w ? w[c] * p : p;
+        }
+        const T s = (T)(total / (double)n), d = (T)(product / (double)n) * rstd;
+        for (ptrdiff_t c = 0; c < channels; c++, x += inner, g += inner, out += inner) {
+            const T by = w ? w[c] : 1;
+            SIMD for (ptrdiff_t i = 0; i < inner; i++) out[i] = (g[i] * by - s - (x[i] - mean) * rstd * d) * rstd;
+        }
+    }
+    return 0;
+}
+
 /* All that the derivative of a row needs, in one pass over each block: mean and 1 / deviation of x, and the means of
  * v = g * w (w may be NULL) and of v * y, where y is x brought to mean 0 and variance 1. */
 ROW_INLINE void NAME(layer_row_sums)(const tgx_layer_norm_job *job, const T *x, const T *g, T *mean, T *rstd, T *sum, T *dot) {

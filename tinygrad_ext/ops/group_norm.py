@@ -2,8 +2,10 @@
 
 import tinygrad_ext as tg
 from tinygrad_ext.ops import forward
+from tinygrad_ext.ops.batching_layers import channels_folded, channels_unfolded
 from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.halves import in_float, rounded_once
+from tinygrad_ext.ops.norm_twice import group_norm_twice
 from tinygrad_ext.ops.normalize import np_layer_norm
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
@@ -31,32 +33,34 @@ def _group_norm(input, num_groups, weight, bias, eps, cudnn_enabled=True):
     return fused._group_norm(input, num_groups, weight, bias, eps)
 
 
-def _group_slopes(grad, input, num_groups, weight, eps):
-    """By input, and by weight for each element."""
-    shape, by_row = input.shape, grad if weight is None else grad * _by_channel(weight, input.dim())
-    each = input.numel() // (shape[0] * num_groups) if shape[0] else 0
-    rows = input.reshape(shape[0] * num_groups, each)
-    by_row = by_row.reshape(rows.shape)
-    by_input = fused._layer_norm_backward(by_row, rows, (each,), None, eps, (True, False, False))[0]
-    return by_input.reshape(shape), tg.layer_norm(rows, (each,), None, None, eps).reshape(shape) * grad
-
-
 @in_float
 def _group_back(grad, input, num_groups, weight, bias, eps, needs):
-    by_input, by_weight = _group_slopes(grad, input, num_groups, weight, eps)
-    others = [0, *range(2, input.dim())]
+    by_input, gains, shifts = fused._group_norm_backward(grad, input, num_groups, weight, eps)
     return (
         by_input if needs[0] else None,
-        by_weight.sum(others).to(weight.dtype) if needs[1] else None,
-        grad.sum(others).to(bias.dtype) if needs[2] else None,
+        gains.sum(0).to(weight.dtype) if needs[1] else None,
+        shifts.sum(0).to(bias.dtype) if needs[2] else None,
     )
+
+
+def _group_back_batch(b, grad_output, self, num_groups, weight, eps):
+    """The batch is more examples, or more channels where it has weights of its own."""
+    grad, x = b.whole(grad_output), b.whole(self)
+    if b.owns(weight):
+        found = fused._group_norm_backward(
+            channels_folded(grad), channels_folded(x), b.size * num_groups, b.whole(weight).reshape(-1), eps
+        )
+        return tuple(channels_unfolded(t, b.size, x.shape[2]) for t in found)
+    grad, folded = (t.reshape((t.shape[0] * t.shape[1], *t.shape[2:])) for t in (grad, x))
+    found = fused._group_norm_backward(grad, folded, num_groups, weight, eps)
+    return tuple(t.reshape((b.size, x.shape[1], *t.shape[1:])) for t in found)
 
 
 def _group_forward(input, input_tangent, num_groups, weight, weight_tangent, bias_tangent, eps, result):
     """Without weight the derivative is symmetric, so the rule for the gradient serves."""
     total = None
     if input_tangent is not None:
-        total = rounded_once(_group_slopes)(input_tangent, input, num_groups, None, eps)[0]
+        total = rounded_once(fused._group_norm_backward)(input_tangent, input, num_groups, None, eps)[0]
         total = total if weight is None else total * _by_channel(weight, input.dim())
     if weight_tangent is not None:
         plain = fused._group_norm(input, num_groups, None, None, eps)
@@ -118,6 +122,22 @@ op(
     grad={"input, weight, bias": _group_back},
     jvp=_group_forward,
     doc="group_norm of an input whose sizes were checked.",
+)
+op(
+    "aten::_group_norm_backward(Tensor grad_output, Tensor self, int num_groups, Tensor? weight, float eps) -> "
+    "(Tensor dx, Tensor gains, Tensor shifts)",
+    kernel="group_norm_backward",
+    batch=_group_back_batch,
+    variants="function",
+    where="_fused",
+    samples=lambda make: [
+        Sample(make(2, 6, 3), make(2, 6, 3), 3, make(6), 1e-5),
+        Sample(make(2, 4), make(2, 4), 2, None, 0.1),
+        Sample(make(1, 2, 2, 3), make(1, 2, 2, 3), 1, make(2), 1e-5),
+    ],
+    grad={"grad_output, self, weight": group_norm_twice},
+    gaps={"reference": "gradcheck of group_norm compares it"},
+    doc="Derivatives of group_norm by input, and by weight and bias for each example.",
 )
 op(
     "aten::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
