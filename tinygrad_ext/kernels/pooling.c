@@ -123,7 +123,7 @@ int tgx_window_adaptive(tgx_call *c, tgx_window *w, int dims, const char *op, in
             return tgx_fail(c, TGX_RUNTIME_ERROR, "%s: output_size=%lld is out of range: it must be below 2**31", op, (long long)n);
         w->out[i] = n == TGX_NO_NUMBER ? w->size[i] : n;
     }
-    if (w->out[1] < 0 || w->out[2] < 0)
+    if (w->out[0] < 0 || w->out[1] < 0 || w->out[2] < 0)
         return tgx_fail(c, TGX_RUNTIME_ERROR, "%s: elements of output_size must be greater than or equal to 0 but received %s; a result "
                         "would have a negative dimension", op, shown(w->out, dims));
     for (int i = x->rank - dims - 1; i < x->rank; i++)

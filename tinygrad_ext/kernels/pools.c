@@ -284,7 +284,7 @@ static int read_adaptive(tgx_call *c, tgx_window *w, int dims, const char *op) {
 }
 
 /* One window for all is what a reduction takes, from every layout. */
-static int one_mean(const tgx_window *w, enum what what) { return what == MEAN && w->out[1] == 1 && w->out[2] == 1; }
+static int one_mean(const tgx_window *w, enum what what) { return what == MEAN && w->out[0] == 1 && w->out[1] == 1 && w->out[2] == 1; }
 
 static int adaptive_shape(tgx_call *c, int dims, const char *op, enum what what) {
     const tgx_tensor *x = tgx_in(c, 0);
@@ -306,12 +306,16 @@ static int adaptive_run(tgx_call *c, int dims, const char *op, enum what what) {
     static int name##_run(tgx_call *c) { return adaptive_run(c, dims, #name, what); }
 ADAPTIVE(adaptive_avg_pool1d, 1, MEAN)
 ADAPTIVE(adaptive_avg_pool2d, 2, MEAN)
+ADAPTIVE(adaptive_avg_pool3d, 3, MEAN)
 ADAPTIVE(adaptive_max_pool1d, 1, MAX)
 ADAPTIVE(adaptive_max_pool2d, 2, MAX)
+ADAPTIVE(adaptive_max_pool3d, 3, MAX)
 TGX_KERNEL(adaptive_avg_pool1d, adaptive_avg_pool1d_shape, adaptive_avg_pool1d_run, 0)
 TGX_KERNEL(adaptive_avg_pool2d, adaptive_avg_pool2d_shape, adaptive_avg_pool2d_run, 0)
+TGX_KERNEL(adaptive_avg_pool3d, adaptive_avg_pool3d_shape, adaptive_avg_pool3d_run, 0)
 TGX_KERNEL(adaptive_max_pool1d, adaptive_max_pool1d_shape, adaptive_max_pool1d_run, 0)
 TGX_KERNEL(adaptive_max_pool2d, adaptive_max_pool2d_shape, adaptive_max_pool2d_run, 0)
+TGX_KERNEL(adaptive_max_pool3d, adaptive_max_pool3d_shape, adaptive_max_pool3d_run, 0)
 
 /* (grad, input_size, dims) */
 static int read_adaptive_backward(tgx_call *c, tgx_window *w) {

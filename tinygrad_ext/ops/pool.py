@@ -1,5 +1,7 @@
 """Pooling: the largest or the mean of each window, in one and two dimensions."""
 
+import math
+
 from tinygrad_ext.core.call.op_tables import functions
 from tinygrad_ext.ops import batching_layers, forward
 from tinygrad_ext.ops.pool_values import largest, largest_or_places
@@ -90,7 +92,7 @@ def _private_gather(make):
 # ---- derivatives ---------------------------------------------------------------------------------------------------
 
 
-def _max_rule(dims):
+def max_rule(dims):
     return {"self": lambda grad_values, indices, self_shape: grad_values._max_pool_backward(indices, self_shape, dims)}
 
 
@@ -112,12 +114,17 @@ def _avg_twice(grad, kernel_size, stride, padding, ceil_mode, count_include_pad,
     )
 
 
-def _adaptive_rule(dims):
-    return {"self": lambda grad, self_shape: grad._adaptive_avg_pool_backward(self_shape, dims)}
+def adaptive_rule(dims):
+    def back(grad, self_shape):
+        if all(n == 1 for n in grad.shape[-dims:]):  # one window for all, whose share is the same for each element
+            return (grad / math.prod(self_shape[-dims:])).expand(self_shape)
+        return grad._adaptive_avg_pool_backward(self_shape, dims)
+
+    return {"self": back}
 
 
 def _adaptive_twice(grad, self_shape, dims):
-    return functions["adaptive_avg_pool1d" if dims == 1 else "nn.functional.adaptive_avg_pool2d"](
+    return functions["adaptive_avg_pool1d" if dims == 1 else f"nn.functional.adaptive_avg_pool{dims}d"](
         grad, self_shape[-dims:]
     )
 
@@ -159,7 +166,7 @@ for _n, _samples in ((1, _max1d), (2, _max2d)):
         variants="function",
         where="nn.functional",
         samples=_samples,
-        grad=_max_rule(_n),
+        grad=max_rule(_n),
         jvp=forward.pooled(_n),
         doc="Largest element of each window, and its place." + _PLACES,
     )
@@ -204,7 +211,7 @@ for _n, _samples in ((1, _adaptive1d), (2, _adaptive2d)):
         variants="function",
         where="nn.functional",
         samples=_samples,
-        grad=_max_rule(_n),
+        grad=max_rule(_n),
         jvp=forward.pooled(_n),
         doc="Largest element of each of output_size windows that cover the input evenly, and its place.",
     )
@@ -278,7 +285,7 @@ op(
     types="float",
     variants="function",
     samples=_adaptive1d,
-    grad=_adaptive_rule(1),
+    grad=adaptive_rule(1),
     jvp="linear",
     errors=[
         (
@@ -298,7 +305,7 @@ op(
     variants="function",
     where="nn.functional",
     samples=_adaptive2d,
-    grad=_adaptive_rule(2),
+    grad=adaptive_rule(2),
     jvp="linear",
     errors=[
         (_call("adaptive_avg_pool2d", (1, 3, 5, 5), (2,)), RuntimeError, "adaptive_avg_pool2d: output_size must be 2"),

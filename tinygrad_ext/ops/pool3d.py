@@ -1,11 +1,10 @@
-"""Adaptive pooling of volumes, written with the pooling of images.
-
-A window of a volume is a stack of windows of its planes, all of the same size. So the planes are pooled first; then the
-stacks are, as images that have a row for each plane and a column for each element of a pooled plane.
-"""
+"""Adaptive pooling of volumes. The kernel is that of images; here the sizes are read, in PyTorch's words."""
 
 from tinygrad_ext.core.call.op_tables import functions
+from tinygrad_ext.ops import batching_layers, forward
+from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.halves import rounded_once
+from tinygrad_ext.ops.pool import adaptive_rule, max_rule
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
 
@@ -87,48 +86,56 @@ def _check_not_empty(name, shape):
             )
 
 
-def _stacks(name, self, output_size):
-    """(volumes as (count, D, H, W), output sizes, output shape)."""
+def _sizes(name, self, output_size):
     shape = tuple(self.shape)
     sizes = _out_sizes(name, shape, output_size)
     _check_not_empty(name, shape)
-    count = shape[0] * shape[1] if len(shape) == 5 else shape[0]
-    return self.reshape(count, *shape[-3:]), sizes, (*shape[:-3], *sizes)
+    return sizes
 
 
 @rounded_once
 def _mean(self, output_size):
-    pool = functions["nn.functional.adaptive_avg_pool2d"]
-    volumes, (depth, height, width), shape = _stacks("adaptive_avg_pool3d", self, output_size)
-    asked = output_size if isinstance(output_size, (tuple, list)) else (output_size,)
-    if all(type(n) is int and n == 1 for n in asked):  # the mean of all is quicker
-        return self.mean((-3, -2, -1), True)
-    count, layers = volumes.shape[:2]
-    planes = pool(volumes, (height, width))
-    area = height * width
-    if area:
-        planes = pool(planes.reshape(count, 1, layers, area), (depth, area))
-    return planes.reshape(shape)
+    return fused._adaptive_avg_pool3d(self, _sizes("adaptive_avg_pool3d", self, output_size))
 
 
+@rounded_once
 def _largest(self, output_size):
-    pool = functions["nn.functional.adaptive_max_pool2d_with_indices"]
-    volumes, (depth, height, width), shape = _stacks("adaptive_max_pool3d", self, output_size)
-    count, layers, *plane = volumes.shape
-    values, places = pool(volumes, (height, width))
-    area = height * width
-    if area:
-        values, chosen = pool(values.reshape(count, 1, layers, area), (depth, area))
-        chosen = chosen.reshape(count, depth * area)
-        within = places.reshape(count, layers * area).gather(1, chosen)
-        places = (chosen // area) * (plane[0] * plane[1]) + within
-    return values.reshape(shape), places.reshape(shape)
+    return fused._adaptive_max_pool3d(self, _sizes("adaptive_max_pool3d", self, output_size))
 
 
 def _maybe_indices(self, output_size, return_indices):
     values, places = _largest(self, output_size)
     return (values, places) if return_indices else values
 
+
+def _private(make):
+    yield Sample(make.distinct(2, 2, 3, 2, 5), (2, 3, 2))
+    yield Sample(make.distinct(3, 4, 6, 3), (5, 1, 4))
+
+
+op(
+    "aten::_adaptive_avg_pool3d(Tensor self, int[3] output_size) -> Tensor",
+    batch=batching_layers.pool("_adaptive_avg_pool3d", 3),
+    kernel="adaptive_avg_pool3d",
+    variants="function",
+    where="_fused",
+    samples=_private,
+    grad=adaptive_rule(3),
+    jvp="linear",
+    doc="adaptive_avg_pool3d to three sizes.",
+)
+
+op(
+    "aten::_adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor values, Tensor indices)",
+    batch=batching_layers.pool("_adaptive_max_pool3d", 3),
+    kernel="adaptive_max_pool3d",
+    variants="function",
+    where="_fused",
+    samples=_private,
+    grad=max_rule(3),
+    jvp=forward.pooled(3),
+    doc="adaptive_max_pool3d_with_indices to three sizes.",
+)
 
 op(
     "aten::adaptive_avg_pool3d(Tensor self, Any output_size) -> Tensor",
