@@ -8,7 +8,7 @@ would load NumPy with the package.
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.long cimport PyLong_FromLongLong
 from cpython.ref cimport Py_DECREF, Py_INCREF
-from cpython.tuple cimport PyTuple_SET_ITEM
+from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE, PyTuple_SET_ITEM
 from tinygrad_ext.core.data.sizes import new_size, product
 from tinygrad_ext.core.data.table import CODED_EACH, CODED_SIZES, DTYPES as ROWS, PAIR
 from tinygrad_ext.core.data.types cimport (
@@ -205,63 +205,6 @@ channels_last, channels_last_3d = memory_format("channels_last", 2), memory_form
 
 # ---- sizes ---------------------------------------------------------------------------------------------------------
 
-class Size(tuple):
-    """Shape of a tensor: a tuple of ints."""
-
-    __slots__ = ()
-
-    __new__ = new_size
-
-    def numel(self):
-        """Number of elements of a tensor of this shape."""
-        return product(self)
-
-    def __repr__(self):
-        return "torch.Size([" + ", ".join([str(s) for s in self]) + "])"
-
-    __str__ = __repr__
-
-    def __getitem__(self, index):
-        got = tuple.__getitem__(self, index)
-        return Size(got) if isinstance(index, slice) else got
-
-    def __add__(self, other):
-        return Size(tuple.__add__(self, tuple(other))) if isinstance(other, (tuple, list)) else NotImplemented
-
-    def __radd__(self, other):
-        return Size(tuple(other) + tuple(self)) if isinstance(other, tuple) else NotImplemented
-
-    def __mul__(self, n):
-        return Size(tuple.__mul__(self, n))
-
-    __rmul__ = __mul__
-
-    def __reduce__(self):
-        return Size, (tuple(self),)
-
-
-cdef object _Size = Size
-
-cdef extern from "Python.h":
-    void PyObject_GC_UnTrack(PyObject *o) noexcept
-    ctypedef PyObject *(*allocfunc)(PyTypeObject *, Py_ssize_t)
-    cdef struct _PyTypeAlloc "_typeobject":
-        allocfunc tp_alloc
-
-
-cdef object make_size(int64_t *shape, int ndim):
-    cdef object size = <object>(<_PyTypeAlloc *>_Size).tp_alloc(<PyTypeObject *>_Size, ndim)
-    # tp_alloc gave one reference and the cast another
-    Py_DECREF(size)
-    cdef int i
-    cdef object n
-    for i in range(ndim):
-        n = PyLong_FromLongLong(shape[i])
-        Py_INCREF(n)
-        PyTuple_SET_ITEM(size, i, n)
-    PyObject_GC_UnTrack(<PyObject *>size)       # ints close no circle
-    return size
-
-
+include "dtype_sizes.pxi"
 include "dtype_limits.pxi"
 include "dtype_brought.pxi"
