@@ -175,19 +175,33 @@ op(
 
 
 def _multi_dot(tensors):
-    """By the cheapest order of products: dynamic programming over their sizes (Cormen et al., chapter 15)."""
     n = len(tensors)
     if n < 2:
         raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {n}")
-    first, last = tensors[0], tensors[-1]
-    for i, t in enumerate(tensors):
-        ranks = (1, 2) if i in (0, n - 1) else (2,)
-        if t.dim() not in ranks:
-            wanted = "1D or 2D" if len(ranks) == 2 else "2D"
-            raise RuntimeError(f"multi_dot(): tensor {i} must be {wanted} but got {t.dim()}D")
-    row, column = first.dim() == 1, last.dim() == 1
-    chain = [first.unsqueeze(0) if row else first, *tensors[1:-1], last.unsqueeze(1) if column else last]
-    sizes = [chain[0].shape[0], *(t.shape[1] for t in chain)]
+    ranks = [t.dim() for t in tensors]
+    for i, rank in enumerate(ranks):
+        if rank != 2 and (rank != 1 or 0 < i < n - 1):
+            wanted = "1D or 2D" if i in (0, n - 1) else "2D"
+            raise RuntimeError(f"multi_dot(): tensor {i} must be {wanted} but got {rank}D")
+    row, column, chain = ranks[0] == 1, ranks[-1] == 1, list(tensors)
+    if row:
+        chain[0] = chain[0].unsqueeze(0)
+    if column:
+        chain[-1] = chain[-1].unsqueeze(1)
+    found = _product_of(chain)
+    found = found.squeeze(-1) if column else found
+    return found.squeeze(0) if row else found
+
+
+def _product_of(chain):
+    """By the cheapest order of products: dynamic programming over their sizes (Cormen et al., chapter 15)."""
+    n, sizes = len(chain), [chain[0].shape[0], *[t.shape[1] for t in chain]]
+    if n == 2:
+        return chain[0] @ chain[1]
+    if n == 3:  # two orders: no table
+        a, b, c, d = sizes
+        first, second, third = chain
+        return first @ (second @ third) if b * d * (a + c) <= a * c * (b + d) else first @ second @ third
     cost = {(i, i): 0 for i in range(n)}
     split = {}
     for length in range(2, n + 1):
@@ -199,9 +213,7 @@ def _multi_dot(tensors):
     def product(i, j):
         return chain[i] if i == j else product(i, split[i, j]) @ product(split[i, j] + 1, j)
 
-    found = product(0, n - 1)
-    found = found.squeeze(-1) if column else found
-    return found.squeeze(0) if row else found
+    return product(0, n - 1)
 
 
 op(
