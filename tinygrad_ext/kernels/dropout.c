@@ -27,12 +27,8 @@ static int dropout_noise_shape(tgx_call *c) {
 static int dropout_noise_run(tgx_call *c) {
     const tgx_tensor *out = tgx_out(c, 0);
     double keep = 1 - tgx_float(c, 1);
-    tgx_random_bernoulli(c->args[3].pointer, out->dtype, out->data, out->count, keep);
-    if (keep == 0) return 0;
-    if (out->dtype == TGX_F32)
-        for (int64_t i = 0; i < out->count; i++) ((float *)out->data)[i] /= (float)keep;
-    else
-        for (int64_t i = 0; i < out->count; i++) ((double *)out->data)[i] /= keep;
+    const double factor = keep == 0 ? 0 : out->dtype == TGX_F32 ? 1 / (float)keep : 1 / keep;
+    tgx_random_choice(c->args[3].pointer, out->dtype, out->data, out->count, keep, factor);
     return 0;
 }
 TGX_KERNEL(dropout_noise, dropout_noise_shape, dropout_noise_run, TGX_SERIAL)

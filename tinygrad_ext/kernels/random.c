@@ -344,10 +344,27 @@ void tgx_random_geometric(tgx_stream *s, int type, void *out, int64_t n, double 
 
 /* ---- bernoulli ---- */
 
+/* A uniform number, a multiple of 2^-53, is below p if that multiple is below the next one from p on. */
+void tgx_random_choice(tgx_stream *s, int type, void *out, int64_t n, double p, double value)
+{
+    const int64_t below = (int64_t)ceil(p * 0x1p53);
+    uint32_t words[2 * BLOCK];
+    for (int64_t done = 0, take; done < n; done += take) {
+        take = smaller(n - done, BLOCK);
+        tgx_random_words(s, words, 2 * take);
+        if (type == TGX_F32) choose_float(words, (float *)out + done, take, below, (float)value);
+        else choose_double(words, (double *)out + done, take, below, value);
+    }
+}
+
 void tgx_random_bernoulli(tgx_stream *s, int type, void *out, int64_t n, double p)
 {
     double uniforms[BLOCK];
     int64_t values[BLOCK];
+    if (type == TGX_F32 || type == TGX_F64) {
+        tgx_random_choice(s, type, out, n, p, 1);
+        return;
+    }
     for (int64_t take; n > 0; n -= take) {
         take = smaller(n, BLOCK);
         uniform_doubles(s, uniforms, take);

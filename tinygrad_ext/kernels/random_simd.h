@@ -98,6 +98,17 @@ BODY void to_double_body(const uint32_t *restrict w, double *restrict out, int64
 }
 PER_ISA(to_double, (const uint32_t *w, double *out, int64_t n), w, out, n)
 
+/* `value` where the number in [0, 1) of such a draw is below a bound, given in steps of 2^-53, and 0 elsewhere. */
+#define CHOICES(T, name) \
+BODY void name##_body(const uint32_t *restrict w, T *restrict out, int64_t n, int64_t below, T value, int fast) \
+{ \
+    (void)fast; \
+    for (int64_t i = 0; i < n; i++) out[i] = ((int64_t)(w[2 * i] & 0x1fffffu) << 32 | w[2 * i + 1]) < below ? value : 0; \
+} \
+PER_ISA(name, (const uint32_t *w, T *out, int64_t n, int64_t below, T value), w, out, n, below, value)
+CHOICES(float, choose_float)
+CHOICES(double, choose_double)
+
 /* ---- float32 Box-Muller; polynomials of the Cephes library (Moshier), good to 1 ulp ---- */
 
 BODY float log_float(float x, int fast)
