@@ -12,6 +12,15 @@ typedef struct {
     int mode;
 } tgx_bags_job;
 
-typedef struct { int (*bags[2])(void *job, ptrdiff_t lo, ptrdiff_t hi); } tgx_bags_table;    /* float, double */
+/* The way back: each row of `to` gets the gradients of the bags it is in. Threads share the columns, TGX_BAG_COLUMNS at least. */
+enum { TGX_BAG_COLUMNS = 64 };
+typedef struct {
+    char *to;
+    const char *grad, *factors;         /* factors may be NULL */
+    const int64_t *at, *bag;            /* the row and the bag of each index, -1 for none */
+    int64_t count, rows, bags, width;
+} tgx_bags_spread;
+
+typedef struct { int (*bags[2])(void *job, ptrdiff_t lo, ptrdiff_t hi), (*spread[2])(void *job, ptrdiff_t lo, ptrdiff_t hi); } tgx_bags_table;    /* float, double */
 extern const tgx_bags_table tgx_bags_base, tgx_bags_avx2, tgx_bags_avx512;
 #endif

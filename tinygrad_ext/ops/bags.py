@@ -33,15 +33,57 @@ def _back(
         return grad.new_zeros(weight_shape), zero
     if mode == "max":
         return grad.new_zeros(weight_shape).scatter_add(0, chosen.clamp(min=0), grad * (chosen >= 0)), None
-    at = bag.clamp(min=0)
-    each = grad.index_select(0, at) * _counted(indices, bag, padding_idx, period).unsqueeze(-1)
+    bag = bag.masked_fill(~_counted(indices, bag, padding_idx, period), -1)
     if mode == "mean":
-        each = each / count.clamp(min=1).index_select(0, at).unsqueeze(-1)
-    by_factor = (each * fused.embedding(weight, indices)).sum(-1) if needs[3] else None
+        grad = grad / count.clamp(min=1).unsqueeze(-1)
+    by_factor = _of_factors(grad, weight, indices, bag) if needs[3] else None
+    if not needs[0]:
+        return None, by_factor
+    if not scale_grad_by_freq:
+        return fused._embedding_bag_rows(grad, indices, bag, per_sample_weights, rows), by_factor
+    each = grad.index_select(0, bag.clamp(min=0)) * (bag >= 0).unsqueeze(-1)
     if per_sample_weights is not None:
         each = each * per_sample_weights.unsqueeze(-1)
-    by_weight = fused.embedding_dense_backward(each, indices, rows, -1, scale_grad_by_freq) if needs[0] else None
-    return by_weight, by_factor
+    return fused.embedding_dense_backward(each, indices, rows, -1, True), by_factor
+
+
+def _of_factors(grad, weight, indices, bag):
+    """For each index, how its row and the gradient of its bag go together."""
+    return (grad.index_select(0, bag.clamp(min=0)) * fused.embedding(weight, indices)).sum(-1).masked_fill(bag < 0, 0)
+
+
+def _rows_back(grad, grad_output, indices, bag, factors, needs):
+    """Of _embedding_bag_rows, which is linear in both."""
+    by_output = None
+    if needs[0]:
+        each = fused.embedding(grad, indices) * (bag >= 0).unsqueeze(-1)
+        each = each if factors is None else each * factors.unsqueeze(-1)
+        by_output = grad.new_zeros(grad_output.shape).index_add(0, bag.clamp(min=0), each)
+    return by_output, _of_factors(grad_output, grad, indices, bag) if needs[3] else None
+
+
+def _rows_slopes(grad_output, grad_output_tangent, indices, bag, factors, factors_tangent, rows):
+    found = None
+    if grad_output_tangent is not None:
+        found = fused._embedding_bag_rows(grad_output_tangent, indices, bag, factors, rows)
+    if factors_tangent is not None:
+        found = plus(found, fused._embedding_bag_rows(grad_output, indices, bag, factors_tangent, rows))
+    return found
+
+
+@told("_embedding_bag_rows")
+def _rows_batched(b, grad_output, indices, bag, factors, rows):
+    """The samples' bags and tables one after the other."""
+    each = tg.arange(b.size, device=grad_output.device).unsqueeze(-1)
+    at = b.whole(bag)
+    found = fused._embedding_bag_rows(
+        rows_folded(b.whole(grad_output)),
+        placed(b, indices, rows).flatten(),
+        tg.where(at >= 0, at + each * grad_output.shape[0], -1).flatten(),
+        None if factors is None else b.whole(factors).flatten(),
+        b.size * rows,
+    )
+    return found.reshape(b.size, rows, grad_output.shape[1])
 
 
 def _slopes(
@@ -134,6 +176,34 @@ op(
     reference=_np_bags,
     doc="embedding_bag with the bag of each index (-1 for none), how many indices count in each bag, and for a maximum "
     "the row that it comes from. With a period not 0, rows are those of several tables of that size, for padding_idx.",
+)
+
+
+def _np_rows(grad, indices, bag, factors, rows):
+    import numpy
+
+    found = numpy.zeros((rows, grad.shape[1]), grad.dtype)
+    kept = bag >= 0
+    each = grad[bag[kept]] * (1 if factors is None else factors[kept][:, None])
+    numpy.add.at(found, indices[kept], each)
+    return found
+
+
+op(
+    "aten::_embedding_bag_rows(Tensor grad_output, Tensor indices, Tensor bag, Tensor? factors, int rows) -> Tensor",
+    batch=_rows_batched,
+    kernel="embedding_bag_rows",
+    variants="function",
+    where="_fused",
+    types="float",
+    grad={"grad_output, factors": _rows_back},
+    jvp=_rows_slopes,
+    samples=lambda make: [
+        Sample(make(3, 4), make.of([1, 4, 2, 2, 0]), make.of([0, 0, 2, -1, 2]), None, 5),
+        Sample(make(3, 4), make.of([1, 4, 2, 2, 0]), make.of([0, 0, 2, -1, 2]), make(5), 6),
+    ],
+    reference=_np_rows,
+    doc="The way back of _embedding_bag: for each row of the table the gradients of the bags it is in; bag -1 is none.",
 )
 
 # ---- public --------------------------------------------------------------------------------------------------------
