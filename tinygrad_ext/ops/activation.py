@@ -106,7 +106,7 @@ op(
             "aux[0].i < 0 && min_val > 0": "FAIL(TGX_BAD_VALUE)",  # a negative limit wrapped
             "else": "x < min_val ? min_val : x > max_val ? max_val : x",
         },
-        "float": "x < min_val ? min_val : x > max_val ? max_val : x",
+        "float": "(x < min_val ? min_val : x) > max_val ? max_val : x < min_val ? min_val : x",
     },
     promote="cast",
     failure="cannot do hardtanh on an unsigned type with negative limits: convert it first, for example with .int()",
