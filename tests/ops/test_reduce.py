@@ -37,7 +37,7 @@ def test_a_long_float32_sum_is_right():
     assert x.view(-1, 4).sum(0)[0].item() == pytest.approx(5_000_000 * float(np.float32(0.1)), rel=1e-7)
 
 
-SHAPES = [(3, 70_000), (70_000, 3), (5, 64, 130), (2, 9, 4, 7), (4097,), (200, 200), (17, 5)]
+SHAPES = [(3, 70_000), (70_000, 3), (5, 64, 130), (2, 9, 4, 7), (4097,), (200, 200), (17, 5), (401, 330)]
 # those that are reduced without a plan, and their neighbours: one block of elements, one row of outputs, sizes of one
 SHAPES += [(4, 1), (1, 8), (1, 1), (4, 16), (2048, 9), (2049, 8), (7, 130), (3, 1, 5, 1), (9, 33)]
 

@@ -2,6 +2,7 @@
  * of the elements to come, without which sums are quicker; and one running sum in double, whose additions wait for each
  * other: 600 µs for a million floats where 16 lanes take 45. */
 #include "reduce.h"
+#include <stdlib.h>
 #include "casts.h"
 
 /* ---- plan ---- */
@@ -42,6 +43,13 @@ static void sort_reduced(tgx_reduction *p) {
 
 int tgx_reduction_scattered(const tgx_reduction *p) {
     return p->unit < 0 && p->nred > 1 && p->rstride[p->nred - 1] != p->itemsize && p->rsize[p->nred - 1] > 1;
+}
+
+int tgx_reduction_turned(const tgx_reduction *p) {
+    if (p->nkept || p->nred != 2 || p->rstride[0] != p->itemsize) return 0;
+    /* pages apart, the few lines of a span push each other out of the cache: 1.4 times as long as to copy all first */
+    if (p->itemsize < 8 && p->rstride[1] % 4096 == 0) return 0;
+    return p->rsize[1] <= TGX_BLOCK && p->rsize[0] >= TGX_SPAN && p->nspans > 1;
 }
 
 #define NARROW 8 /* tiles of fewer columns are slower than gathering each column */
@@ -326,9 +334,28 @@ void tgx_reduction_tiles(const tgx_reduction *p, int64_t lo, int64_t hi) {
     }
 }
 
+/* A span of a matrix that lies turned: its rows are brought into order first, in memory that the second cache holds. */
+static void turned_span(const tgx_reduction *p, int64_t span, char *room, tgx_acc *acc) {
+    const int64_t width = p->rsize[1], first = span * TGX_SPAN * TGX_BLOCK, rest = p->count - first;
+    const int64_t n = rest < TGX_SPAN * TGX_BLOCK ? rest : TGX_SPAN * TGX_BLOCK, row = first / width;
+    char *both[] = {room, (char *)p->x + row * p->itemsize};
+    const ptrdiff_t inner[] = {p->itemsize, p->rstride[1]}, outer[] = {width * p->itemsize, p->itemsize};
+    tgx_acc part;
+    tgx_copy_plane(p->itemsize)(both, inner, outer, width, (first + n + width - 1) / width - row);
+    room += (first - row * width) * p->itemsize;
+    for (int64_t done = 0; done < n; done += TGX_BLOCK) {
+        p->reducer->block(room + done * p->itemsize, n - done < TGX_BLOCK ? n - done : TGX_BLOCK, first + done, p->aux, done ? &part : acc);
+        if (done) p->reducer->merge(acc, &part, 1);
+    }
+}
+
 void tgx_reduction_spans(const tgx_reduction *p, int64_t tile, int64_t lo, int64_t hi, tgx_acc *parts) {
     tile_place at = place_of(p, tile);
-    for (int64_t s = lo; s < hi; s++) one_span(p, &at, s, &parts[s]);
+    char *room = tgx_reduction_turned(p) ? malloc((size_t)((TGX_SPAN * TGX_BLOCK + 2 * p->rsize[1]) * p->itemsize)) : NULL;
+    for (int64_t s = lo; s < hi; s++)
+        if (room) turned_span(p, s, room, &parts[s]);
+        else one_span(p, &at, s, &parts[s]);
+    free(room);
 }
 
 void tgx_reduction_fold(const tgx_reduction *p, int64_t tile, tgx_acc *parts) {

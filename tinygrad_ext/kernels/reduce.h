@@ -68,6 +68,8 @@ void tgx_reduction_plan(tgx_reduction *p, const char *x, const int64_t *sizes, c
 int tgx_reduction_at_once(const tgx_reduction *p, const char *x, const int64_t *sizes, int ndim, uint64_t mask);
 /* The elements of a block lie far apart: large operands are better copied into order first. */
 int tgx_reduction_scattered(const tgx_reduction *p);
+/* All of a matrix of not too long rows that lies turned, which spans bring into order themselves. */
+int tgx_reduction_turned(const tgx_reduction *p);
 /* Whole tiles [lo, hi). */
 void tgx_reduction_tiles(const tgx_reduction *p, int64_t lo, int64_t hi);
 /* Spans [lo, hi) of one tile into parts[lo..hi), and their fold into the tile's outputs. */

@@ -51,7 +51,7 @@ static void plan(tgx_reduction *p, const tgx_tensor *t, int dtype, int64_t op, u
 static __attribute__((noinline)) void reserve_for_large(tgx_call *c, int op, int dtype, uint64_t mask) {
     tgx_reduction p;
     plan(&p, tgx_in(c, 0), dtype, op, mask);
-    if (tgx_reduction_scattered(&p)) tgx_need(c, 0, dtype);
+    if (tgx_reduction_scattered(&p) && !tgx_reduction_turned(&p)) tgx_need(c, 0, dtype);
     /* few results: threads share the spans of each */
     if (p.nspans > 1 && p.ntiles < 4 * c->services->num_threads()) c->scratch_bytes = p.nspans * (int64_t)sizeof(tgx_acc);
 }
