@@ -67,11 +67,13 @@ TGX_KERNEL(embedding_bag, shape, run, 0)
 static int spread_shape(tgx_call *c) {
     const tgx_tensor *g = tgx_in(c, 0), *at = tgx_in(c, 1), *bag = tgx_in(c, 2), *f = tgx_given(c, 3) ? tgx_in(c, 3) : NULL;
     if (g->dtype != TGX_F32 && g->dtype != TGX_F64)
-        return tgx_fail(c, TGX_NOT_IMPLEMENTED_ERROR, "\"_embedding_bag_rows\" not implemented for '%s': convert the gradient to float32 or "
-                        "float64 first", tgx_dtype_title(g->dtype));
-    if (g->rank != 2 || at->rank != 1 || !tgx_same_sizes(at, bag) || (f && (!tgx_same_sizes(f, at) || f->dtype != g->dtype)) || tgx_int(c, 4) < 0)
-        return tgx_fail(c, TGX_RUNTIME_ERROR, "_embedding_bag_rows: a gradient of shape %s does not fit indices of shape %s, with a bag and a factor "
-                        "for each, in a table of %lld rows", tgx_shape_text(g), tgx_shape_text(at), (long long)tgx_int(c, 4));
+        return tgx_fail(c, TGX_NOT_IMPLEMENTED_ERROR, "\"_embedding_bag_rows\" not implemented for '%s': convert the gradient to "
+                        "float32 or float64 first", tgx_dtype_title(g->dtype));
+    const int fits = tgx_same_sizes(at, bag) && (!f || (tgx_same_sizes(f, at) && f->dtype == g->dtype));
+    if (g->rank != 2 || at->rank != 1 || !fits || tgx_int(c, 4) < 0)
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "_embedding_bag_rows: a gradient of shape %s does not fit indices of shape %s, with a bag "
+                        "and a factor for each, in a table of %lld rows", tgx_shape_text(g), tgx_shape_text(at),
+                        (long long)tgx_int(c, 4));
     tgx_need_dense(c, 0);
     tgx_need(c, 1, TGX_I64);
     tgx_need(c, 2, TGX_I64);
@@ -89,7 +91,7 @@ static int spread_run(tgx_call *c) {
     memset(out->data, 0, (size_t)(out->count * tgx_itemsize[out->dtype]));
     if (!tgx_range(c, loops()->spread[g->dtype == TGX_F64], &k, (k.width + TGX_BAG_COLUMNS - 1) / TGX_BAG_COLUMNS,
                    1 + TGX_SMALL / (TGX_BAG_COLUMNS * (1 + k.count)))) return 0;
-    return tgx_fail(c, TGX_INDEX_ERROR, "_embedding_bag_rows: an index is outside of the %lld rows, or a bag of the %lld bags", (long long)k.rows,
-                    (long long)k.bags);
+    return tgx_fail(c, TGX_INDEX_ERROR, "_embedding_bag_rows: an index is outside of the %lld rows, or a bag of the %lld bags",
+                    (long long)k.rows, (long long)k.bags);
 }
 TGX_KERNEL(embedding_bag_rows, spread_shape, spread_run, 0)

@@ -21,6 +21,7 @@ typedef struct {
     int64_t count, rows, bags, width;
 } tgx_bags_spread;
 
-typedef struct { int (*bags[2])(void *job, ptrdiff_t lo, ptrdiff_t hi), (*spread[2])(void *job, ptrdiff_t lo, ptrdiff_t hi); } tgx_bags_table;    /* float, double */
+typedef int (*tgx_bags_fn)(void *job, ptrdiff_t lo, ptrdiff_t hi);
+typedef struct { tgx_bags_fn bags[2], spread[2]; } tgx_bags_table;      /* float, double */
 extern const tgx_bags_table tgx_bags_base, tgx_bags_avx2, tgx_bags_avx512;
 #endif

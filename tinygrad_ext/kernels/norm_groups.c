@@ -4,7 +4,8 @@
 /* Whether x, of examples, channels and more, has whole groups, and each argument from `first` to before `end` a number a channel. */
 static int grouped(tgx_call *c, const tgx_tensor *x, int64_t groups, int first, int end) {
     int fits = x->rank > 1 && groups > 0 && x->sizes[1] % groups == 0;
-    for (int k = first; fits && k < end; k++) fits = !tgx_given(c, k) || (tgx_in(c, k)->rank == 1 && tgx_in(c, k)->sizes[0] == x->sizes[1]);
+    for (int k = first; fits && k < end; k++)
+        fits = !tgx_given(c, k) || (tgx_in(c, k)->rank == 1 && tgx_in(c, k)->sizes[0] == x->sizes[1]);
     if (fits) return 0;
     return tgx_fail(c, TGX_RUNTIME_ERROR, "Expected number of channels in input to be divisible by num_groups, and a weight and a bias "
                     "for each, but got input of shape %s and num_groups=%lld", tgx_shape_text(x), (long long)groups);

@@ -344,14 +344,16 @@ static void turned_span(const tgx_reduction *p, int64_t span, char *room, tgx_ac
     tgx_copy_plane(p->itemsize)(both, inner, outer, width, (first + n + width - 1) / width - row);
     room += (first - row * width) * p->itemsize;
     for (int64_t done = 0; done < n; done += TGX_BLOCK) {
-        p->reducer->block(room + done * p->itemsize, n - done < TGX_BLOCK ? n - done : TGX_BLOCK, first + done, p->aux, done ? &part : acc);
+        const int64_t some = n - done < TGX_BLOCK ? n - done : TGX_BLOCK;
+        p->reducer->block(room + done * p->itemsize, some, first + done, p->aux, done ? &part : acc);
         if (done) p->reducer->merge(acc, &part, 1);
     }
 }
 
 void tgx_reduction_spans(const tgx_reduction *p, int64_t tile, int64_t lo, int64_t hi, tgx_acc *parts) {
     tile_place at = place_of(p, tile);
-    char *room = tgx_reduction_turned(p) ? malloc((size_t)((TGX_SPAN * TGX_BLOCK + 2 * p->rsize[1]) * p->itemsize)) : NULL;
+    char *room = NULL;
+    if (tgx_reduction_turned(p)) room = malloc((size_t)((TGX_SPAN * TGX_BLOCK + 2 * p->rsize[1]) * p->itemsize));
     for (int64_t s = lo; s < hi; s++)
         if (room) turned_span(p, s, room, &parts[s]);
         else one_span(p, &at, s, &parts[s]);
