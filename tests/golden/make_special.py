@@ -34,7 +34,7 @@ MIXED = [*POINTS, *(-x for x in POINTS)]
 MORE = {
     "erf": (mp.erf, MIXED),
     "erfc": (mp.erfc, [x for x in MIXED if x < 26]),
-    "gammaln": (mp.loggamma, POINTS),
+    "gammaln": (mp.loggamma, [*POINTS, 0.999, 1.0 + 1e-12, 1.46, 2.0 - 1e-9, 2.0 + 1e-9, 2.99, 3.0, 3.7, 6.2, 7.999]),
     "digamma": (mp.digamma, POINTS),
     "polygamma": (lambda x: mp.psi(1, x), POINTS),
     "multigammaln": (lambda x: sum(mp.loggamma(x - mp.mpf(j) / 2) for j in range(3)) + 1.5 * mp.log(mp.pi), POINTS[6:]),

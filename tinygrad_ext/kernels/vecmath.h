@@ -33,7 +33,7 @@
  *   double  exp 0.97, exp2 1.1, expm1 1.9, log 0.8, log2 0.8, log10 0.7, log1p 0.9, pow 1.1,
  *           sin and cos 0.8, tan 2.0 2.4, asin 2.0, acos 1.2, atan 1.7, atan2 1.9, sinh 2.4,
  *           cosh 1.5, tanh 2.5, asinh 1.7, acosh 2.0, atanh 1.9, sigmoid 1.9, erf 1.6,
- *           erfc 3.4, rsqrt 1.5, hypot 1.0 1.2; lgamma 1e-14, digamma 4e-15, trigamma 1e-15,
+ *           erfc 3.4, rsqrt 1.5, hypot 1.0 1.2; lgamma 4 for x > 0, else 1e-15, digamma 4e-15, trigamma 1e-15,
  *           relative or, next to a zero, absolute; logaddexp likewise next to its zeros
  * pow without fma is the one function gcc leaves scalar (it cannot make its masks in SSE2).
  *

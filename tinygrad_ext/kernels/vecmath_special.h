@@ -136,24 +136,44 @@ VM_INLINE double vm_cospi_f64(double r)
     return vm_sinpi_abs_f64(0.5 - __builtin_fabs(r));
 }
 
-/* log|gamma(y)| for y >= 0.  Below 8 the product y (y+1) ... (y+7) moves the argument up;
- * the series is sum B_2n / (2n (2n-1)) z^(1-2n). */
+/* log gamma(1 + u) for u in [0, 1], which is zero at both ends: u (u - 1) times the interpolation of the rest at Chebyshev's
+ * points, within 0.6 of the last bit. */
+VM_INLINE double vm_lgamma1p_unit_f64(double u)
+{
+    double v = u - 0.5, v2 = v * v, v4 = v2 * v2;
+    double low = VM_POLY10(f64, v,
+        0x1.eeb95b094c191p-2, -0x1.2aed059bd6085p-3, 0x1.01af62a292eb9p-4, -0x1.007aa83cefa2ap-5,
+        0x1.13342351db068p-6, -0x1.34dbda12862fdp-7, 0x1.64f066cf96646p-8, -0x1.a503537a0f991p-9,
+        0x1.f814855fdfeb8p-10, -0x1.313e528a95488p-10);
+    double high = VM_POLY10(f64, v,
+        0x1.7510b1d1fa536p-11, -0x1.cb504365545dbp-12, 0x1.1c0d19e4fef05p-12, -0x1.61841f1ae66cfp-13,
+        0x1.c3d6281f9ac35p-14, -0x1.1cfbbcd48451cp-14, 0x1.2550c8f33e895p-15, -0x1.683c30f1a7cfap-16,
+        0x1.dbd1c21b8dfa7p-16, -0x1.3712529314dfdp-16);
+    return u * (u - 1.0) * vm_mad_f64(high, v4 * v4 * v2, low);
+}
+
+/* log|gamma(y)| for y >= 0.  From 8 on by the series sum B_2n / (2n (2n-1)) y^(1-2n), below by the unit interval, to which
+ * y = (z - 1) (z - 2) ... leads: next to the zeros at 1 and 2 nothing is subtracted but what is exact. */
 VM_INLINE double vm_lgamma_positive_f64(double y)
 {
-    int low = y < 8.0;
-    double s = low ? y : 1.0; /* keeps the unused product finite */
-    double product = s;
-    for (int i = 1; i < 8; i++)
-        product *= s + i;
-    double z = low ? y + 8.0 : y;
-    double i = 1.0 / z;
+    double z = y, product = 1.0;
+    for (int i = 0; i < 5; i++) {
+        int above = z >= 3.0;
+        z = above ? z - 1.0 : z;
+        product = above ? product * z : product;
+    }
+    int two = z >= 2.0, below = y < 1.0;
+    double u = two ? z - 2.0 : below ? y : z - 1.0;
+    double of = below ? y : two ? product * (z - 1.0) : 1.0;
+    int far = y >= 8.0;
+    double i = 1.0 / y;
     double series = i * VM_POLY9(f64, i * i, 1.0 / 12, -1.0 / 360, 1.0 / 1260, -1.0 / 1680,
                                  1.0 / 1188, -691.0 / 360360, 1.0 / 156, -3617.0 / 122400,
                                  43867.0 / 244188);
-    double shift = low ? vm_log_f64(product) : 0.0;
-    /* log(2 pi)/2 - 1/2, so that an infinite z meets no infinity of the other sign. */
-    double r = (z - 0.5) * (vm_log_f64(z) - 1.0) + 0x1.acfe390c97d69p-2;
-    return (r - shift) + series;
+    double log = vm_log_f64(far ? y : of);
+    /* log(2 pi)/2 - 1/2, so that an infinite y meets no infinity of the other sign. */
+    double r = (y - 0.5) * (log - 1.0) + 0x1.acfe390c97d69p-2 + series;
+    return far ? r : vm_lgamma1p_unit_f64(u) + (below ? -log : log);
 }
 
 /* Reflection for x < 0: log|gamma(x)| = log(pi / |sin(pi x)|) - log gamma(1 - x).  Next to 0,
