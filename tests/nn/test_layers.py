@@ -291,3 +291,13 @@ def test_modules_of_several_inputs_equal_pytorchs(name, kwargs, inputs):
         if y.grad is not None:
             close(x.grad, y.grad, "gradient")
     assert repr(ours) == repr(theirs)
+
+
+def test_batch_norm_that_tracks_no_more_leaves_its_buffers():
+    bn, x = tg.nn.BatchNorm1d(3, momentum=None), tg.arange(12.0).reshape(4, 3)
+    bn(x)
+    before = {name: b.clone() for name, b in bn.named_buffers()}
+    bn.track_running_stats = False
+    bn(x * 2.0)
+    assert before["num_batches_tracked"].item() == 1
+    assert all(tg.equal(b, before[name]) for name, b in bn.named_buffers())
