@@ -5,7 +5,7 @@ import re
 
 import pytest
 from captured import same_bits
-from ways import BY_SIZE, EXEMPT, REFUSALS, batches, check_sizes, check_ways, filed, graphs_of, samples
+from ways import BY_SIZE, EXEMPT, REFUSALS, WHOLE, batches, check_sizes, check_ways, filed, graphs_of, samples
 
 import tinygrad_ext as tg
 from tinygrad_ext import jit
@@ -21,7 +21,7 @@ def test_first_sample_of_every_op_is_the_same_in_every_way(name):
     check_ways(next(samples(OPS[name])), name)
 
 
-@pytest.mark.parametrize("name", sorted({*NAMES[::12], *BY_SIZE} - set(EXEMPT["trace"])))
+@pytest.mark.parametrize("name", sorted({*NAMES[::12], *BY_SIZE} - {*EXEMPT["trace"], *WHOLE}))
 def test_traced_at_two_runs_at_one_three_and_seventeen(name):
     for call in samples(OPS[name]):
         for made in batches(call):
@@ -89,6 +89,20 @@ def test_what_is_exempt_does_not_run(kind, name):
     assert any(map(refused, samples(OPS[name])))
 
 
+@pytest.mark.parametrize("name", WHOLE)
+def test_what_is_called_whole_has_no_gradient_inside(name):
+    call = next(samples(OPS[name]))
+
+    def step(*tensors):
+        wanted = [t for t in tensors if t.requires_grad]
+        return tg.autograd.grad(call(*tensors)[0].square().sum(), wanted)
+
+    given = tuple(t.detach().requires_grad_(t.is_floating_point()) for t in call.tensors)
+    assert len(step(*given)) == 1
+    with pytest.raises(RuntimeError, match="knows no derivative of it"):
+        jit.trace(step, given)
+
+
 def test_one_op_in_thirty_is_exempt_at_most():
     unset = len(OPS) - len(NAMES)
-    assert len({*EXEMPT["trace"], *EXEMPT["script"]}) + unset <= len(OPS) / 30
+    assert len({*EXEMPT["trace"], *EXEMPT["script"], *WHOLE}) + unset <= len(OPS) / 30

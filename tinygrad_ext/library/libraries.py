@@ -146,6 +146,7 @@ class Library:
         return f"{self.ns}::{op_name}" if isinstance(op_name, str) and "::" not in op_name else op_name
 
 
+@boundary
 def fallthrough_kernel():
     """Stands for no kernel: `impl(name, fallthrough_kernel, key)` leaves the op as it is.
 

@@ -56,6 +56,48 @@ def _group_back_batch(b, grad_output, self, num_groups, weight, eps):
     return tuple(t.reshape((b.size, x.shape[1], *t.shape[1:])) for t in found)
 
 
+def _group_back_forward(
+    grad_output, grad_output_tangent, self, self_tangent, num_groups, weight, weight_tangent, eps
+):  # fmt: skip
+    """With y normalized, s one over the deviation and g the gradient times weight: of s (g - mean g - y mean(g y))."""
+    grouped = lambda t: t.reshape((self.shape[0], num_groups, -1))
+    mean = lambda t: t.mean(-1, keepdim=True)
+    summed = lambda t: t.reshape((*self.shape[:2], -1)).sum(-1)
+    times = lambda t, w: t if w is None else t * _by_channel(w, self.dim())
+    whole = fused._group_norm(self, num_groups, None, None, eps)
+    y, g = grouped(whole), grouped(times(grad_output, weight))
+    s = (grouped(self).var(-1, correction=0, keepdim=True) + eps).rsqrt()
+    total = gains = shifts = None
+    moved = None if grad_output_tangent is None else times(grad_output_tangent, weight)
+    if weight_tangent is not None:
+        moved = forward.plus(moved, times(grad_output, weight_tangent))
+    if moved is not None:
+        dg = grouped(moved)
+        total = s * (dg - mean(dg) - y * mean(dg * y))
+    if grad_output_tangent is not None:
+        gains, shifts = summed(grad_output_tangent * whole), summed(grad_output_tangent)
+    if self_tangent is not None:
+        turned = fused._group_norm_backward(self_tangent, self, num_groups, None, eps)[0]
+        dy, inner = grouped(turned), mean(g * y)
+        slope = -s * mean(y * grouped(self_tangent)) * (g - mean(g) - y * inner) - (dy * inner + y * mean(g * dy))
+        total = forward.plus(total, s * slope)
+        gains = forward.plus(gains, summed(grad_output * turned))
+    return total.reshape(self.shape), gains, shifts
+
+
+def _np_group_norm_backward(grad_output, self, num_groups, weight, eps):
+    import numpy as np
+
+    grouped = lambda t: t.reshape(len(self), num_groups, -1)
+    x, summed = grouped(self), lambda t: t.reshape(*self.shape[:2], -1).sum(-1)
+    s = 1 / np.sqrt(x.var(-1, keepdims=True) + eps)
+    y = (x - x.mean(-1, keepdims=True)) * s
+    by = 1 if weight is None else weight.reshape(1, -1, *[1] * (self.ndim - 2))
+    g = grouped(grad_output * by)
+    dx = s * (g - g.mean(-1, keepdims=True) - y * (g * y).mean(-1, keepdims=True))
+    return dx.reshape(self.shape), summed(grad_output * y.reshape(self.shape)), summed(grad_output)
+
+
 def _group_forward(input, input_tangent, num_groups, weight, weight_tangent, bias_tangent, eps, result):
     """Without weight the derivative is symmetric, so the rule for the gradient serves."""
     total = None
@@ -136,7 +178,8 @@ op(
         Sample(make(1, 2, 2, 3), make(1, 2, 2, 3), 1, make(2), 1e-5),
     ],
     grad={"grad_output, self, weight": group_norm_twice},
-    gaps={"reference": "gradcheck of group_norm compares it"},
+    jvp=_group_back_forward,
+    reference=_np_group_norm_backward,
     doc="Derivatives of group_norm by input, and by weight and bias for each example.",
 )
 op(
