@@ -20,7 +20,7 @@ def add_safe_globals(safe_globals):
 
     A file may call them with any arguments. An entry is a class or function, or (one, the name that files have for it).
     """
-    _named_safe.extend(safe_globals)
+    _named_safe.extend(entry for entry in safe_globals if entry not in _named_safe)
 
 
 def get_safe_globals():

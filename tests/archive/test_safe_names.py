@@ -131,3 +131,28 @@ def test_modules_that_pytorch_saved(tmp_path, torch):
         got = tg.load(tmp_path / "f.pt")
     assert type(got) is tg.nn.Linear and got.weight.tolist() == theirs.weight.tolist()
     assert got(tg.ones(1, 2)).shape == (1, 3)
+
+
+def test_a_name_is_kept_once():
+    for _ in range(3):
+        add_safe_globals([Point, (Table, "old.Table")])
+    assert get_safe_globals() == [Point, (Table, "old.Table")]
+
+
+def test_builtins_have_the_name_that_the_second_protocol_gives_them(tmp_path):
+    path = _written(tmp_path, [slice(1, 2), functools.partial(print, 1), range(3)])
+    with pytest.raises(pickle.UnpicklingError):
+        tg.load(path)
+    with safe_globals([slice, functools.partial, print, range]):
+        found = tg.load(path)
+    assert found[0] == slice(1, 2) and found[1].func is print and found[1].args == (1,) and found[2] == range(3)
+
+
+def test_attributes_of_named_classes_cost_what_they_weigh(tmp_path):
+    point = Point(1)
+    vars(point).update({f"a{i}": i for i in range(5000)})
+    path = _written(tmp_path, point)
+    with safe_globals([Point]):
+        assert tg.load(path).a4999 == 4999
+        with pytest.raises(RuntimeError, match="max_objects"):
+            tg.load(path, max_objects=12_000)

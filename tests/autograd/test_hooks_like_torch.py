@@ -33,10 +33,10 @@ def test_grad_runs_the_tensor_hooks_alone_of_its_inputs():
     assert seen == [1]
 
 
-def test_backward_runs_prehooks_of_its_inputs():
+def test_backward_runs_all_hooks_of_its_inputs():
     a, b, seen = hooked()
     b.sum().backward(inputs=(b,))
-    assert seen == [1, 2]
+    assert seen == [1, 2, 3]
 
 
 # ---- nodes as functions --------------------------------------------------------------------------------------------
@@ -60,7 +60,7 @@ def test_a_node_refuses_what_is_no_gradient_of_its_outputs():
         y.grad_fn(x, x)
     with pytest.raises(TypeError, match="expected a Tensor or None as argument 0, got int"):
         y.grad_fn(1)
-    with pytest.raises(RuntimeError, match="must match the size"):
+    with pytest.raises(RuntimeError, match="invalid gradient"):
         y.grad_fn(tg.ones(3))
     y.sum().backward()
     with pytest.raises(RuntimeError, match="a second time"):
@@ -122,3 +122,33 @@ def test_a_checkpoint_is_run_again_under_its_autocast():
             with tg.autocast("cpu", dtype=tg.bfloat16, enabled=not enabled):
                 loss.backward()
             assert seen == [tg.bfloat16 if enabled else tg.float32] * 2 and x.grad.dtype == tg.float32
+
+
+def test_posthooks_of_what_backward_was_given_as_inputs_run():
+    x, seen = tg.ones(2, requires_grad=True), []
+    y = x * 2.0
+    y.grad_fn.register_hook(lambda given, arrived: seen.append(given))
+    (y * 3.0).sum().backward(inputs=[y])
+    assert seen == [(None, None)] and y.grad.tolist() == [3.0, 3.0]
+
+
+def test_a_leafs_node_refuses_a_gradient_of_another_shape():
+    p = tg.ones(3, requires_grad=True)
+    node = (p * 2.0).grad_fn.next_functions[0][0]
+    for wrong in (tg.ones(5), tg.ones(2, 2), tg.ones(()), tg.ones(3, device="meta")):
+        with pytest.raises(RuntimeError, match="invalid gradient"):
+            node(wrong)
+    assert p.grad is None
+
+
+def test_the_gradient_of_one_adaptive_mean_may_be_written_to():
+    x = tg.ones(1, 2, 3, 3, requires_grad=True)
+    (g,) = tg.autograd.grad(tg.nn.functional.adaptive_avg_pool2d(x, 1).sum(), x)
+    assert g.mul_(18.0).sum().item() == pytest.approx(36.0)
+
+
+def test_detaching_in_place_drops_the_tangent():
+    value, tangent = tg.func.jvp(lambda x: (x * 3.0).detach_(), (tg.ones(2),), (tg.ones(2),))
+    assert value.tolist() == [3.0, 3.0] and tangent.tolist() == [0.0, 0.0]
+    with pytest.raises(RuntimeError, match="Can't detach views in-place"):
+        tg.func.jvp(lambda x: (x * 3.0)[0].detach_(), (tg.ones(2),), (tg.ones(2),))

@@ -92,7 +92,9 @@ def test_modules_with_guards_are_pickled_and_exported_again():
     with pytest.raises(AssertionError, match="n is from 0 to 20"):
         module(tg.ones(21, 3))
     again = export.export(module, (tg.ones(6, 3),), dynamic_shapes=({0: Dim("m")},))
-    assert again.module()(tg.ones(30, 3)).shape == (30, 3)
+    assert again.module()(tg.ones(20, 3)).shape == (20, 3)
+    with pytest.raises(RuntimeError, match="<= 20"):
+        again.module()(tg.ones(30, 3))
 
 
 def test_decisions_by_elements_stay_in_the_graph():
@@ -202,3 +204,55 @@ def test_results_of_compiled_functions_are_of_their_types(box):
     x = tg.zeros(2)
     written = tg.compile(lambda x: Pair(x.add_(1), 2), fullgraph=True)(x)
     assert written.first is x and type(written) is Pair
+
+
+# ---- within other programs -----------------------------------------------------------------------------------------
+
+
+class Worded(tg.nn.Module):
+    def forward(self, x, mode):
+        return x + 1 if mode == "a" else x - 1
+
+
+class Sized(tg.nn.Module):
+    def forward(self, x):
+        return x * x.shape[0]
+
+
+def recompiled(module, *args):
+    made = tg.export.export(module, args).module()
+    made.recompile()
+    return made
+
+
+def test_a_word_is_asked_for_where_the_module_is_compiled_or_unflattened():
+    x = tg.ones(2)
+    compiled = tg.compile(recompiled(Worded(), x, "a"))
+    flat = tg.export.unflatten(tg.export.export(Worded(), (x, "a")))
+    for program in (compiled, flat):
+        assert program(x, "a").tolist() == [2.0, 2.0]
+        for other in ("b", False, None):
+            with pytest.raises(AssertionError, match="exported for 'a'"):
+                program(x, other)
+
+
+def test_sizes_are_asked_for_where_the_module_is_compiled_or_traced():
+    module, x = recompiled(Sized(), tg.ones(4, 2)), tg.ones(4, 2)
+    for program in (tg.compile(module), tg.jit.trace(module, (x,))):
+        assert tg.equal(program(x), x * 4)
+        with pytest.raises(AssertionError, match="exported for 4"):
+            program(tg.ones(6, 2))
+
+
+def test_a_class_that_is_not_registered_is_refused_as_a_result():
+    class Held:
+        pass
+
+    class Net(tg.nn.Module):
+        def forward(self, x):
+            held = Held()
+            held.x = x + 1
+            return held
+
+    with pytest.raises(RuntimeError, match="class Held, which holds tensors.*register_pytree_node"):
+        tg.export.export(Net(), (tg.ones(2),))

@@ -101,3 +101,15 @@ def test_what_is_carried_goes_from_element_to_element(dim, reverse):
     assert tg.allclose(carried, before) and tg.allclose(exps, x.exp())
     assert tg.allclose(products, tg.stack(expected[::-1] if reverse else expected, dim))
     assert tg.autograd.grad(products.sum(), x)[0].shape == x.shape
+
+
+@pytest.mark.parametrize(
+    ("dim", "result", "shape"),
+    [(2, lambda v: v.sum(0), (4, 3)), (-1, lambda v: v.sum(0), (4, 3)), (-1, lambda v: v[None], (1, 2, 4, 3)),
+     (1, lambda v: v, (2, 3, 4)), (-2, lambda v: v.sum(), (3,))],
+)  # fmt: skip
+def test_results_of_a_scan_lie_along_its_dimension_where_they_have_it(dim, result, shape):
+    xs = tg.arange(24.0).reshape(2, 3, 4)
+    _, found = scan(lambda c, v: (c, result(v)), tg.zeros(1), xs, dim=dim)
+    at = dim % 3 if dim % 3 <= result(xs.select(dim, 0)).dim() else 0
+    assert tuple(found.shape) == shape and tg.equal(found, tg.stack([result(v) for v in xs.unbind(dim)], at))

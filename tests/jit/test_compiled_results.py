@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import functools
 import typing
 
 import pytest
@@ -157,3 +158,60 @@ def test_objects_that_hold_tensors_run_as_written():
     with pytest.raises(RuntimeError, match="a result is of the class Box.*Return tuples"):
         tg.compile(f, fullgraph=True)(tg.ones(2))
     assert tg.compile(lambda x: {x.sum()})(tg.ones(2)).pop().item() == 2
+
+
+# ---- what cannot be made again runs as it was written ----------------------------------------------------------------
+
+
+@dataclasses.dataclass
+class Entries(collections.OrderedDict):
+    a: typing.Any = None
+
+
+@dataclasses.dataclass(slots=True)
+class InSlots:
+    a: typing.Any
+
+
+class Bag:
+    pass
+
+
+def _deep(x):
+    bag = Bag()
+    bag.held = [[[[x + 1]]]]
+    return bag
+
+
+UNKNOWN = {
+    "dict and data class": (lambda x: Entries(x + 1), lambda r: r.a),
+    "slots": (lambda x: InSlots(x + 1), lambda r: r.a),
+    "deep": (_deep, lambda r: r.held[0][0][0][0]),
+    "iterator": (lambda x: zip([x + 1], [x]), lambda r: next(r)[0]),
+    "closure": (lambda x: lambda: x + 1, lambda r: r()),
+    "partial": (lambda x: functools.partial(tg.add, x, 1), lambda r: r()),
+    "values": (lambda x: {"a": x + 1}.values(), lambda r: next(iter(r))),
+}
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_tensors_in_what_is_not_known_are_those_of_each_call(name):
+    f, taken = UNKNOWN[name]
+    compiled = tg.compile(f)
+    for k in range(3):
+        assert taken(compiled(tg.ones(2) * k)).tolist() == [k + 1] * 2
+
+
+def test_what_cannot_be_made_again_is_found_before_anything_is_written():
+    def f(x):
+        x.add_(1)
+        return Entries(x * 1)
+
+    x = tg.ones(2)
+    assert tg.compile(f)(x).a.tolist() == [2.0, 2.0] and x.tolist() == [2.0, 2.0]
+
+
+def test_sets_are_new_in_each_call():
+    compiled = tg.compile(lambda x: (x + 1, {3}))
+    compiled(tg.ones(2))[1].add(4)
+    assert compiled(tg.ones(2))[1] == {3}

@@ -24,6 +24,7 @@ def scan(combine_fn, init, xs, *, dim=0, reverse=False):
     leaves, elements = tree_flatten(xs)
     _check(combine_fn, carried, leaves, dim, reverse)
     count = leaves[0].shape[dim] if leaves else 0
+    at = dim % leaves[0].dim() if leaves else 0
     results = [None] * count
     for step in reversed(range(count)) if reverse else range(count):
         element = tree_unflatten([leaf.select(dim, step) for leaf in leaves], elements)
@@ -35,7 +36,7 @@ def scan(combine_fn, init, xs, *, dim=0, reverse=False):
     if any(found != made[0][1] for _, found in made):
         raise RuntimeError("scan(): combine_fn must return one structure in each step")
     rows = zip(*(parts for parts, _ in made))
-    return init, tree_unflatten([tg.stack(row, min(dim, row[0].dim())) for row in rows], made[0][1])
+    return init, tree_unflatten([tg.stack(row, at if at <= row[0].dim() else 0) for row in rows], made[0][1])
 
 
 def _check_carried(spec, before, init):

@@ -209,6 +209,9 @@ class Unpickler(pickle._Unpickler):  # the one in Python: its opcodes can be rep
     def _set_attributes(self):
         state = self.stack.pop()
         if safe_names.is_safe(type(self.stack[-1])):
+            self._budget.spend(
+                sum(len(part) for part in (state if type(state) is tuple else (state,)) if type(part) is dict)
+            )
             safe_names.set_state(self.stack[-1], state)
             return
         if type(self.stack[-1]) is not OrderedDict or type(state) is not dict:

@@ -4,6 +4,9 @@ PyTorch asks for the same list. Nothing is on it unless somebody puts it there: 
 whatever a file says.
 """
 
+from _compat_pickle import NAME_MAPPING
+from copyreg import _slotnames
+
 named = []  # classes and functions, or (one, the name that files know it by)
 
 
@@ -17,6 +20,8 @@ def path_of(entry):
 def found(module, name):
     """What was named safe under a name in a file, or None."""
     paths = dict(map(path_of, named))
+    if module == "__builtin__":  # as a file of the second protocol calls it
+        module, name = "builtins", NAME_MAPPING.get((module, name), (module, name))[1]
     path = f"{module}.{name}"
     if path not in paths and path.startswith("torch."):  # a class of this package, as PyTorch knows it
         path = "tinygrad_ext." + path.removeprefix("torch.")
@@ -37,5 +42,6 @@ def set_state(instance, state):
     attributes, slots = state if isinstance(state, tuple) and len(state) == 2 else (state, None)
     if attributes:
         vars(instance).update(attributes)
-    for name, value in (slots or {}).items():
-        setattr(instance, name, value)
+    for name in _slotnames(type(instance)):
+        if name in (slots or {}):
+            setattr(instance, name, slots[name])

@@ -64,14 +64,14 @@ class Guards(Module):
         self._graph, self._known = graph, set()
 
     def forward(self, *leaves):
-        if is_tracing() or any(isinstance(leaf, Proxy) for leaf in leaves):
+        if any(isinstance(leaf, Proxy) for leaf in leaves):
             return
         row = leaves if self.is_flat else rebuilt(self.example, iter(leaves))
         given = list(zip(self.names, row))
         self.sizes.check(given)
         if not self.is_flat:
             check_words(self.names, self.example, given)
-        if self.text is None:
+        if self.text is None or is_tracing():  # (a capture has asked for sizes and words, and knows no elements)
             return
         key = tuple([tuple(leaf.shape) if isinstance(leaf, Tensor) else leaf for leaf in leaves])
         if key in self._known:

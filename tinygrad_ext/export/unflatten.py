@@ -160,7 +160,7 @@ class UnflattenedModule(InterpreterModule):
         inner, graph = program._program, program.captured
         notes = inner.notes
         self.__dict__.update(
-            _asked=(program._names, program.placed, program._sizes), _output=graph.outputs[0], _of=program
+            _asked=(program._names, program.placed, program.check), _output=graph.outputs[0], _of=program
         )
         _refuse(graph)
         for path, mode in notes[""]["modules"]:
@@ -195,9 +195,9 @@ class UnflattenedModule(InterpreterModule):
                 self._take(item, program, generator)
 
     def forward(self, *args, **kwargs):
-        names, placed, sizes = self._asked
+        names, placed, check = self._asked
         given = self._of.plain(bound(names, placed, args, kwargs))
-        sizes.check(given)
+        check(given)
         given = dict(given)
         return restored(self._of._nested, super().forward(*[given[name] for name in names]))
 

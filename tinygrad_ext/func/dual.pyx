@@ -194,6 +194,12 @@ class Dual(Pairs):
         if name == "requires_grad_":
             primal.requires_grad_(*args)
             return value
+        if name == "detach_":
+            if value.value.base is not None:
+                raise RuntimeError("Can't detach views in-place. Use detach() instead.")
+            primal.detach_()
+            value.value.detach()
+            return value
         if name not in _OF_PRIMAL:
             return super().read(value, name, args)  # what is written in Python computes with the ops it calls
         found = getattr(primal, name)

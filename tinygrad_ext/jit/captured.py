@@ -7,6 +7,7 @@ from tinygrad_ext.autograd.modes import no_grad
 from tinygrad_ext.core.call.modes import is_grad_enabled
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.graph import passes
+from tinygrad_ext.graph.aliases import CaptureError
 from tinygrad_ext.graph.capture import Capture
 from tinygrad_ext.graph.ir import State
 from tinygrad_ext.graph.keys import key_of
@@ -14,12 +15,13 @@ from tinygrad_ext.graph.operands import as_name
 from tinygrad_ext.graph.plan import Executor
 from tinygrad_ext.graph.program import wants_grad
 from tinygrad_ext.graph.reading import Unreached
+from tinygrad_ext.graph.symbols import Symbol
 from tinygrad_ext.graph.trees import at, leaves_of, put
 from tinygrad_ext.utils.nested import plain
 
 from ._state import written_for
 from .calls import Binding
-from .results import apart
+from .results import apart, holds_tensors
 from .state import keeps_grad
 
 
@@ -54,6 +56,7 @@ def _written_down(name, function, given, keywords, surroundings, check):
                 result, again = apart(result)
             elif written_for():
                 result, nested = plain(result)
+                _refuse_unknown((result,))
             graph = level.finish(result, check)
     finally:
         for _, group, rate, *_ in rates:
@@ -68,6 +71,18 @@ def _written_down(name, function, given, keywords, surroundings, check):
     captured = _with_holders(level, graph, tensors, rates, entries, surroundings)
     captured.left_out, captured.nested, captured.again = [name for names in left for name in names], nested, again
     return captured
+
+
+def _refuse_unknown(result):
+    """CaptureError where something else than a container of graphs holds tensors of the program."""
+    for leaf in result.values() if type(result) is dict else result if type(result) in (tuple, list) else ():
+        if type(leaf) in (tuple, list, dict):
+            _refuse_unknown(leaf)
+        elif not isinstance(leaf, (Tensor, Symbol)) and holds_tensors(leaf):
+            raise CaptureError(
+                f"a result is of the class {type(leaf).__name__}, which holds tensors. Return tuples, lists and "
+                "dicts, or register the class with utils._pytree.register_pytree_node"
+            )
 
 
 def _put_back(level, path, module, before):

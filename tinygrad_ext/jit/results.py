@@ -7,14 +7,32 @@ captured graph.
 """
 
 import dataclasses
+from collections.abc import Iterator
+from copyreg import _slotnames
+from gc import get_referents
+from types import BuiltinFunctionType, FunctionType, ModuleType
 
 from tinygrad_ext.core.data.dtype import Size
 from tinygrad_ext.core.data.tensor import Carried, Tensor
 from tinygrad_ext.graph.aliases import CaptureError
 from tinygrad_ext.graph.symbols import Symbol
+from tinygrad_ext.nn import Module
 from tinygrad_ext.utils._trees import kind_of
 
 _PLAIN = (tuple, list, dict)
+_ENDS = (
+    type,
+    ModuleType,
+    BuiltinFunctionType,
+    Module,
+    Tensor,
+    str,
+    int,
+    float,
+    complex,
+    bytes,
+)  # nothing is behind these
+_MOST = 100_000  # objects that are looked at
 
 
 def apart(value):
@@ -22,6 +40,18 @@ def apart(value):
 
     Raises CaptureError for tensors in what cannot be made again.
     """
+    parts, again = _apart(value)
+    if again is not None:
+        try:
+            again(parts)
+        except Exception as error:
+            raise CaptureError(
+                f"a result of the class {type(value).__name__} cannot be made again of its parts: {error}"
+            ) from error
+    return parts, again
+
+
+def _apart(value):
     kind = type(value)
     if isinstance(value, (Tensor, Symbol)) or value is None:
         return value, None
@@ -34,10 +64,12 @@ def apart(value):
         return parts, lambda got: found[1](list(again(got) if again else got), context)
     if isinstance(value, Size):
         return tuple(value), Size
-    if dataclasses.is_dataclass(kind) and hasattr(value, "__dict__") and holds_tensors(vars(value)):
+    if kind is set and not holds_tensors(value):
+        return value, set
+    if dataclasses.is_dataclass(kind) and _is_all_there(value, kind) and holds_tensors(vars(value)):
         parts, again = _plain(vars(value), dict)
         return parts, lambda got: _with(kind, again(got) if again else got)
-    if holds_tensors(value):
+    if isinstance(value, Iterator) or holds_tensors(value):
         raise CaptureError(
             f"a result is of the class {kind.__name__}, which holds tensors and cannot be made again. Return tuples, "
             "lists, dicts or data classes, or register the class with utils._pytree.register_pytree_node"
@@ -46,7 +78,7 @@ def apart(value):
 
 
 def _plain(value, kind):
-    rows = [apart(part) for part in (value.values() if kind is dict else value)]
+    rows = [_apart(part) for part in (value.values() if kind is dict else value)]
     if kind is dict:
         parts, agains = {k: part for k, (part, _) in zip(value, rows)}, {k: a for k, (_, a) in zip(value, rows) if a}
     else:
@@ -63,17 +95,31 @@ def _plain(value, kind):
     return parts, again
 
 
+def _is_all_there(value, kind):
+    """Whether what an object is stands in its `__dict__`: in no slots, and in no container that it is besides."""
+    return hasattr(value, "__dict__") and not _slotnames(kind) and not isinstance(value, (dict, list, tuple, set))
+
+
 def _with(kind, attributes):
-    made = object.__new__(kind)
+    made = kind.__new__(kind)
     made.__dict__.update(attributes)
     return made
 
 
-def holds_tensors(value, depth=3):
-    """Whether an object or container holds a tensor of the program that is being captured, near its top."""
-    if isinstance(value, (Tensor, Symbol)):
-        return isinstance(value, (Carried, Symbol))
-    if depth and isinstance(value, (tuple, list, set, frozenset)):
-        return any(holds_tensors(part, depth - 1) for part in value)
-    inside = value if isinstance(value, dict) else getattr(value, "__dict__", None)
-    return bool(depth) and isinstance(inside, dict) and any(holds_tensors(v, depth - 1) for v in inside.values())
+def holds_tensors(value):
+    """Whether a tensor of the program that is being captured can be reached from an object, or that is not known."""
+    seen, waiting = set(), [value]
+    while waiting:
+        found = waiting.pop()
+        if isinstance(found, (Carried, Symbol)):
+            return True
+        if id(found) in seen or isinstance(found, _ENDS):
+            continue
+        seen.add(id(found))
+        if len(seen) == _MOST:
+            return True
+        if isinstance(found, FunctionType):
+            waiting += [*(found.__closure__ or ()), found.__defaults__, found.__kwdefaults__]
+        else:
+            waiting += get_referents(found)
+    return False

@@ -117,7 +117,7 @@ def _avg_twice(grad, kernel_size, stride, padding, ceil_mode, count_include_pad,
 def adaptive_rule(dims):
     def back(grad, self_shape):
         if all(n == 1 for n in grad.shape[-dims:]):  # one window for all, whose share is the same for each element
-            return (grad / math.prod(self_shape[-dims:])).expand(self_shape)
+            return grad.expand(self_shape) / math.prod(self_shape[-dims:])  # its own memory: hooks may write to it
         return grad._adaptive_avg_pool_backward(self_shape, dims)
 
     return {"self": back}

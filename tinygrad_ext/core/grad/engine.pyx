@@ -287,6 +287,8 @@ cdef class Task:
             if n.hooks is not None and self.observer is None and (wanted or self.accumulate):
                 run_pre_hooks(n, e.grads)
             if not wanted:
+                if self.accumulate and n.hooks is not None and n.hooks.post is not None and self.observer is None:
+                    run_post_hooks(n, e.grads, results)
                 return 0
             if self.observer is not None or n.hooks is not None:
                 self._apply_watched(n, e, results, needed)

@@ -288,6 +288,7 @@ def call_node(Node n not None, tuple grads not None):
     cdef int i
     cdef PyObject **given
     cdef unsigned char *needed
+    cdef list checked = []
     if len(grads) != n.noutputs:
         raise TypeError(f"{n.name()} expected {n.noutputs} arguments, got {len(grads)} instead: a gradient for each of its outputs")
     for i in range(n.noutputs):
@@ -300,7 +301,8 @@ def call_node(Node n not None, tuple grads not None):
     try:
         for i in range(n.noutputs):
             if grads[i] is not None:
-                given[i] = <PyObject *>grads[i]     # the tuple's
+                checked.append(validated(n, i, grads[i], None, i))
+                given[i] = <PyObject *>checked[len(checked) - 1]
         for i in range(n.nedges):
             needed[i] = n.edges[i].node != NULL
         if isinstance(n, AccumulateGrad):
