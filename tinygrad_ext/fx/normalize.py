@@ -8,20 +8,29 @@ _BY_KEYWORD = {inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWOR
 
 
 def normalized(target, args, kwargs, by_keyword):
-    """The ArgsKwargsPair of a call, None where nobody knows what the target takes, or where it does not take these."""
-    for signature in _signatures(target):
-        try:
-            bound = signature.bind(*args, **kwargs)
-        except TypeError:
-            continue
-        bound.apply_defaults()
-        if by_keyword:
-            kinds = [p.kind for p in signature.parameters.values()]
-            if not _BY_KEYWORD.issuperset(kinds):
-                return None
-            return ArgsKwargsPair((), dict(bound.arguments))
+    """The ArgsKwargsPair of a call; None where nobody knows what the target takes, where it does not take these, and
+    where several overloads may, which differ by kinds that a node does not tell."""
+    fitting = [pair for pair in (_bound(s, args, kwargs) for s in _signatures(target)) if pair is not None]
+    if len(fitting) != 1:
+        return None
+    ((signature, bound),) = fitting
+    bound.apply_defaults()
+    if not by_keyword:
         return ArgsKwargsPair(bound.args, bound.kwargs)
-    return None
+    if not _BY_KEYWORD.issuperset(p.kind for p in signature.parameters.values()):
+        return None
+    return ArgsKwargsPair((), dict(bound.arguments))
+
+
+def _bound(signature, args, kwargs):
+    try:
+        bound = signature.bind(*args, **kwargs)
+    except TypeError:
+        return None
+    for name, value in bound.arguments.items():  # what is given one by one for a list has no name
+        if signature.parameters[name].annotation is list and not isinstance(value, (list, tuple)):
+            return None
+    return signature, bound
 
 
 def _signatures(target):
@@ -46,6 +55,7 @@ def _of_schema(schema):
                 {"self": "input"}.get(a.name, a.name),
                 kinds[a.kwarg_only],
                 default=a.default if a.has_default and (i > last or a.kwarg_only) else inspect.Parameter.empty,
+                annotation=list if a.is_list and a.type.startswith("Tensor") else inspect.Parameter.empty,
             )
             for i, a in enumerate(declared)
         ]

@@ -169,6 +169,9 @@ cdef int _place_of(Op op, PyObject *name, bint method) except -2:
             return i
     if text in _FIRST_NAMES and op.nargs and <object>op.args[0].name in ("self", "input"):
         return 0
+    for i in range(op.nargs if text == "input" else 0):     # where(condition, input, other)
+        if <object>op.args[i].name == "self":
+            return i
     return -1
 
 
