@@ -256,3 +256,21 @@ def test_a_class_that_is_not_registered_is_refused_as_a_result():
 
     with pytest.raises(RuntimeError, match="class Held, which holds tensors.*register_pytree_node"):
         tg.export.export(Net(), (tg.ones(2),))
+
+
+def test_a_program_with_a_named_tuple_among_its_arguments_is_saved():
+    class Net(tg.nn.Module):
+        def forward(self, pair, x):
+            return pair[0] + pair[1] * x
+
+    x = tg.ones(2)
+    program = export.export(Net(), (Pair(x, x * 2), x))
+    with pytest.raises(ValueError, match="exported for TreeSpec"):
+        program.module()((x, x), x)
+    file = io.BytesIO()
+    export.save(program, file)
+    file.seek(0)
+    loaded = export.load(file).module()
+    for given in (Pair(x, x), (x, x)):
+        assert loaded(given, x).tolist() == [2.0, 2.0]
+    assert program.module()(Pair(x, x), x).tolist() == [2.0, 2.0]

@@ -19,7 +19,7 @@ def restored(spec, tree):
 
 
 def opened(tree):
-    """(an argument with what is registered with pytree as tuples, its spec); itself and None where it has no such."""
+    """(an argument with tuples for named ones and for what pytree has registered, its spec); or itself and None."""
     leaves, spec = pytree.tree_flatten(tree)
     return (_rebuilt(spec, iter(leaves)), spec) if _is_registered(spec) else (tree, None)
 
@@ -33,7 +33,7 @@ def opened_as(spec, tree, name):
 
 
 def _is_registered(spec):
-    own = spec.type is not None and not issubclass(spec.type, (tuple, list, dict))
+    own = spec.type is not None and spec.type is not tuple and not issubclass(spec.type, (list, dict))
     return own or any(map(_is_registered, spec.children_specs))
 
 
