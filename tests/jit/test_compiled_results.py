@@ -215,3 +215,38 @@ def test_sets_are_new_in_each_call():
     compiled = tg.compile(lambda x: (x + 1, {3}))
     compiled(tg.ones(2))[1].add(4)
     assert compiled(tg.ones(2))[1] == {3}
+
+
+# ---- what the program does to the lists and dicts that it is given -----------------------------------------------
+
+
+def _appends_and_fails(held, x):
+    held.append(x + 1)
+    return x * 2 if x.sum() > 0 else x
+
+
+CHANGES = {
+    "append": (lambda held, x: (held.append(x + 1), x)[1], lambda x: [x]),
+    "append to nothing": (lambda held, x: (held.append(x + 1), x)[1], lambda x: []),
+    "put": (lambda held, x: (held.__setitem__(0, x * 3), held[0] + x)[1], lambda x: [x, x]),
+    "update": (lambda held, x: (held.update(k=x + 1), x * 2)[1], lambda x: {"a": x}),
+    "pop": (lambda held, x: held.pop("a") * x, lambda x: {"a": x, "b": x}),
+    "within": (lambda held, x: (held["a"].append(x), x + 1)[1], lambda x: {"a": [x]}),
+    "and a condition": (_appends_and_fails, lambda x: []),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_lists_and_dicts_are_changed_as_the_program_does(name):
+    f, given = CHANGES[name]
+    x = tg.ones(2) * 2.0
+    compiled, held, expected = tg.compile(f), given(x), given(x)
+    for _ in range(2 if name != "pop" else 1):
+        assert tg.equal(compiled(held, x), f(expected, x))
+        tg.testing.assert_close(held, expected)
+    assert "as it was written" in compiled.explain()
+
+
+def test_what_only_reads_them_is_one_graph():
+    compiled = tg.compile(lambda held, x: held["a"][0] + x)
+    assert compiled({"a": [tg.ones(2)]}, tg.ones(2)).tolist() == [2.0, 2.0] and "1 graph" in compiled.explain()

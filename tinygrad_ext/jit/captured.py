@@ -15,13 +15,13 @@ from tinygrad_ext.graph.operands import as_name
 from tinygrad_ext.graph.plan import Executor
 from tinygrad_ext.graph.program import wants_grad
 from tinygrad_ext.graph.reading import Unreached
-from tinygrad_ext.graph.symbols import Symbol
 from tinygrad_ext.graph.trees import at, leaves_of, put
 from tinygrad_ext.utils.nested import plain
 
 from ._state import written_for
 from .calls import Binding
-from .results import apart, holds_tensors
+from .handed import Handed
+from .results import apart, refuse_unknown
 from .state import keeps_grad
 
 
@@ -41,6 +41,7 @@ def capture_program(name, function, given, keywords, surroundings, check=True):
 
 def _written_down(name, function, given, keywords, surroundings, check):
     level = Capture(name, surroundings.name_of)
+    handed = Handed(())
     rates, entries, attributes = [], [], [(path, m, dict(vars(m))) for path, m in surroundings.modules.items()]
     for optimizer in surroundings.optimizers.values():
         level.optimized.update(id(p) for group in optimizer.param_groups for p in group["params"])
@@ -49,16 +50,22 @@ def _written_down(name, function, given, keywords, surroundings, check):
             rates += _carry_rates(level, surroundings.optimizers)
             values = [level.argument(value, n) for n, value in given]
             count = len(values) - len(keywords)
+            handed = Handed(values if written_for() == "compile" else ())
             result = function(*values[:count], **dict(zip(keywords, values[count:])))
             entries += _new_entries(level, surroundings)
+            if handed.changed():
+                raise CaptureError(
+                    f"{name}: it changes a list or dict that it is given, which no call of a graph would do"
+                )
             nested = again = None
             if written_for() == "compile":
                 result, again = apart(result)
             elif written_for():
                 result, nested = plain(result)
-                _refuse_unknown((result,))
+                refuse_unknown((result,))
             graph = level.finish(result, check)
     finally:
+        handed.changed()
         for _, group, rate, *_ in rates:
             group["lr"] = rate
         for _, states, _, param, key in entries or _new_entries(level, surroundings, dry=True):
@@ -71,18 +78,6 @@ def _written_down(name, function, given, keywords, surroundings, check):
     captured = _with_holders(level, graph, tensors, rates, entries, surroundings)
     captured.left_out, captured.nested, captured.again = [name for names in left for name in names], nested, again
     return captured
-
-
-def _refuse_unknown(result):
-    """CaptureError where something else than a container of graphs holds tensors of the program."""
-    for leaf in result.values() if type(result) is dict else result if type(result) in (tuple, list) else ():
-        if type(leaf) in (tuple, list, dict):
-            _refuse_unknown(leaf)
-        elif not isinstance(leaf, (Tensor, Symbol)) and holds_tensors(leaf):
-            raise CaptureError(
-                f"a result is of the class {type(leaf).__name__}, which holds tensors. Return tuples, lists and "
-                "dicts, or register the class with utils._pytree.register_pytree_node"
-            )
 
 
 def _put_back(level, path, module, before):

@@ -123,3 +123,15 @@ def holds_tensors(value):
         else:
             waiting += get_referents(found)
     return False
+
+
+def refuse_unknown(result):
+    """CaptureError where something else than a container of graphs holds tensors of the program."""
+    for leaf in result.values() if type(result) is dict else result if type(result) in (tuple, list) else ():
+        if type(leaf) in (tuple, list, dict):
+            refuse_unknown(leaf)
+        elif not isinstance(leaf, (Tensor, Symbol)) and holds_tensors(leaf):
+            raise CaptureError(
+                f"a result is of the class {type(leaf).__name__}, which holds tensors. Return tuples, lists and "
+                "dicts, or register the class with utils._pytree.register_pytree_node"
+            )
