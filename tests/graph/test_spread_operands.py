@@ -21,6 +21,8 @@ SIZES = (
     ((8, 1), (1, 8)),
     ((9, 1), (2,)),
     ((3, 1, 1), (1, 4, 1)),
+    ((0, 1), (4,)),
+    ((2, 1), (1, 0)),
 )
 GROUP = plans.graph("""\
 graph group(%a: Tensor, %b: Tensor, %c: Tensor) {

@@ -190,6 +190,8 @@ UNKNOWN = {
     "iterator": (lambda x: zip([x + 1], [x]), lambda r: next(r)[0]),
     "closure": (lambda x: lambda: x + 1, lambda r: r()),
     "partial": (lambda x: functools.partial(tg.add, x, 1), lambda r: r()),
+    "method of a list": (lambda x: [x + 1].pop, lambda r: r()),
+    "method of a tensor": (lambda x: (x + 1).clone, lambda r: r()),
     "values": (lambda x: {"a": x + 1}.values(), lambda r: next(iter(r))),
 }
 

@@ -195,7 +195,7 @@ cdef class Layout:
             if o.size < 4 or o.strides[d] < 0 or o.strides[d] % 4:
                 return 0
             reach += <int>min((o.sizes[d] - 1) * o.strides[d] // 4, TGX_FEW_WORDS)
-        if reach > TGX_FEW_WORDS:
+        if not count or reach > TGX_FEW_WORDS:
             return 0
         index = <uint8_t *>self.room.take(count * words + TGX_FEW_WORDS)
         for i in range(count):

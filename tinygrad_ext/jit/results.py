@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Iterator
 from copyreg import _slotnames
 from gc import get_referents
-from types import BuiltinFunctionType, FunctionType, ModuleType
+from types import FunctionType, ModuleType
 
 from tinygrad_ext.core.data.dtype import Size
 from tinygrad_ext.core.data.tensor import Carried, Tensor
@@ -20,18 +20,7 @@ from tinygrad_ext.nn import Module
 from tinygrad_ext.utils._trees import kind_of
 
 _PLAIN = (tuple, list, dict)
-_ENDS = (
-    type,
-    ModuleType,
-    BuiltinFunctionType,
-    Module,
-    Tensor,
-    str,
-    int,
-    float,
-    complex,
-    bytes,
-)  # nothing is behind these
+_ENDS = (type, ModuleType, Module, Tensor, str, int, float, complex, bytes)  # behind which nothing is looked for
 _MOST = 100_000  # objects that are looked at
 
 
