@@ -182,7 +182,7 @@ def aligned(Tensor tensor not None, int rank):
 cdef class Tried:
     """A rule that takes the batch for one dimension more, of an op that may refuse a sample for having too few.
 
-    So the op is asked about the shapes of a sample, without data and once for each combination of ranks.
+    So the op is asked about the shapes of a sample, without data and once for each combination of ranks and dtypes.
     """
 
     cdef object rule
@@ -193,7 +193,7 @@ cdef class Tried:
 
     def __call__(self, level, Op op not None, tuple args not None):
         cdef tuple ranks = tuple([_ranks(a) for a in args])
-        if ranks not in self.known:
+        if ranks not in self.known and not _holds_sizes(args):
             try:
                 unseen(_of_shapes, op, args)
             except NotImplementedError:     # nobody knows without data
@@ -204,8 +204,16 @@ cdef class Tried:
 
 cdef object _ranks(a):
     if isinstance(a, Tensor):
-        return (<Tensor>a).rank
+        return (<Tensor>a).rank, (<Tensor>a).tid
     return tuple([_ranks(x) for x in a]) if type(a) is list or type(a) is tuple else None
+
+
+cdef bint _holds_sizes(args) except -1:
+    """Whether a size that a capture knows by name is among the arguments: it would note that somebody asks for it."""
+    for a in args:
+        if _holds_sizes(a) if isinstance(a, (list, tuple)) else hasattr(type(a), "stands_for_a_size"):
+            return True
+    return False
 
 
 def _of_shapes(op, args):
