@@ -217,3 +217,23 @@ def test_inputs_may_be_the_values_of_a_dict():
     x, y = tg.ones(2, requires_grad=True), tg.ones(2, requires_grad=True)
     found = tg.autograd.grad((x * y * 3).sum(), OrderedDict(x=x, y=y).values())
     assert [g.tolist() for g in found] == [[3.0, 3.0], [3.0, 3.0]]
+
+
+@pytest.mark.parametrize("made", ["channels_last", "transposed", "expanded", "every second", "plain"])
+def test_the_first_gradient_lies_as_its_leaf_does(made):
+    base = tg.arange(48.0).view(2, 3, 2, 4)
+    leaf = {
+        "channels_last": lambda: base.contiguous(memory_format=tg.channels_last),
+        "transposed": lambda: base.transpose(1, 3),
+        "expanded": lambda: base[:, :1].expand(2, 3, 2, 4),
+        "every second": lambda: base[..., ::2],
+        "plain": lambda: base,
+    }[made]().detach()
+    leaf.requires_grad_()
+    weights = tg.rand(leaf.shape)
+    for _ in range(2):
+        (leaf * weights).sum().backward()
+    dense = made in ("channels_last", "transposed", "plain")
+    assert leaf.grad.stride() == (leaf.stride() if dense else tg.empty(leaf.shape).stride())
+    assert tg.equal(leaf.grad, 2 * weights)
+    assert leaf.grad.untyped_storage().data_ptr() != weights.untyped_storage().data_ptr()

@@ -1,8 +1,9 @@
 """Sums, products, quotients, and the operators over them."""
 
 import tinygrad_ext as tg
+from tinygrad_ext.core.grad.rules import scaled
 from tinygrad_ext.ops import forward
-from tinygrad_ext.ops.fused import conj, fused, scaled, zeros
+from tinygrad_ext.ops.fused import conj, fused, zeros
 from tinygrad_ext.ops.halves import in_float
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
@@ -46,7 +47,7 @@ op(
         "complex": {"alpha == 1": "x + y", "else": "x + TIMES(alpha, y)"},
         "bool": "x | ((alpha != 0) & y)",
     },
-    grad={"self": "grad", "other": lambda grad, alpha: scaled(grad, alpha)},
+    grad={"self": "grad", "other": scaled},
     operator="add",
     numbers="self other",
     samples=_with_alpha,

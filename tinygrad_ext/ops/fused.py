@@ -65,11 +65,6 @@ def without_derivative(x):
     return fused._without_derivative(x) if x.requires_grad else x
 
 
-def scaled(grad, factor):
-    """The gradient of x in factor * x, for a number; without a copy for the factor 1."""
-    return grad if factor == 1 else grad * conj(factor)
-
-
 def zeros(grad):
     """No slope anywhere."""
     return fused.zeros_like(grad)

@@ -1,8 +1,8 @@
 """One index vector along one dimension."""
 
 import tinygrad_ext as tg
+from tinygrad_ext.core.grad.rules import scaled
 from tinygrad_ext.ops import batching_index
-from tinygrad_ext.ops.fused import scaled
 from tinygrad_ext.ops.halves import in_float
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample

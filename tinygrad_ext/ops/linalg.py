@@ -2,8 +2,8 @@
 
 import tinygrad_ext as tg
 from tinygrad_ext.core.call.op_tables import functions
+from tinygrad_ext.core.grad.rules import scaled
 from tinygrad_ext.ops import batching, forward
-from tinygrad_ext.ops.fused import scaled
 from tinygrad_ext.ops.halves import in_float
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample

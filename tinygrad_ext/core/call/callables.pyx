@@ -187,10 +187,10 @@ cdef object _vectorcall(PyObject *callable, PyObject **args, size_t nargsf, PyOb
     cdef PyObject *taken[MAX_ARGS + 1]
     cdef PyObject *op = (<OpFunction>callable).first
     cdef int needed
-    if n == (<Op>op).nleading and kwnames == NULL and not (<OpFunction>callable).inplace and not state().flags:
+    if n == (<Op>op).nleading and kwnames == NULL and not state().flags:
         needed = _take_plain(<Op>op, args, taken)
         if needed != UNKNOWN:
-            return call_plain(<Op>op, taken, needed)
+            return inplace_below(<Op>op, taken) if (<OpFunction>callable).inplace else call_plain(<Op>op, taken, needed)
     return _bind_and_call(<OpFunction>callable, args, n, kwnames)
 
 

@@ -267,7 +267,7 @@ cdef class Task:
             run_tensor_hooks(n, e.grads)
         if self.needed is not None:
             self._capture(n, e)
-        if isinstance(n, AccumulateGrad):
+        if type(n) is AccumulateGrad:
             if self.accumulate:
                 if n.hooks is not None and self.observer is None:
                     run_pre_hooks(n, e.grads)

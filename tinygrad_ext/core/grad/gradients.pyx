@@ -12,11 +12,12 @@ from tinygrad_ext.core.call.dispatch cimport TGX_LEVELS, state
 from tinygrad_ext.core.data.dtype cimport CPU, device as Device, device_of, dtype_of, flips_of, is_host, make_size
 from tinygrad_ext.core.grad.edges cimport AccumulateGrad, CopySlices
 from tinygrad_ext.core.call.levels cimport HostOperation, offer
+from tinygrad_ext.core.loops.copy cimport copy_into
 from tinygrad_ext.core.grad.node cimport Hooks, Meta, Node
 from tinygrad_ext.core.data.slots cimport slot
 from tinygrad_ext.core.data.slots import set_slot
 from tinygrad_ext.core.data.tensor cimport (
-    CONTIGUOUS, REQUIRES_GRAD, Tensor, exact, needs_grad, set_grad, shape_text, shown_device)
+    CONTIGUOUS, REQUIRES_GRAD, Tensor, empty_like, exact, needs_grad, set_grad, shape_text, shown_device)
 from tinygrad_ext.core.data.types cimport is_complex
 
 # The functions of the upper layers that the hot path calls, read from the slots once they are filled.
@@ -135,8 +136,10 @@ cdef int _accumulate(Tensor v, Tensor g, bint create_graph) except -1:
     if not v.bits & REQUIRES_GRAD:
         pass                            # frozen since the forward
     elif v.grad_ is None:
+        if not (create_graph or v.bits & CONTIGUOUS) and exact(g) and g.device_id == v.device_id == CPU and state().instead == NULL:
+            set_grad(v, _laid_out(g, v))
         # take the gradient itself when this pass alone holds it and its memory
-        if not create_graph and (<PyObject *>g).ob_refcnt <= 2 and g.storage is not None and (
+        elif not create_graph and (<PyObject *>g).ob_refcnt <= 2 and g.storage is not None and (
                 <PyObject *>g.storage).ob_refcnt == 1 and g.bits & CONTIGUOUS and g.storage.block and not needs_grad(g):
             set_grad(v, g)
         elif create_graph:
@@ -150,6 +153,13 @@ cdef int _accumulate(Tensor v, Tensor g, bint create_graph) except -1:
     else:
         _add_into(v.grad_, g)
     return 0
+
+
+cdef Tensor _laid_out(Tensor g, Tensor leaf):
+    """A gradient in memory of its own, its dimensions in the order of a leaf that is not contiguous: so optimizers walk both alike."""
+    cdef Tensor laid = empty_like(leaf, g.tid)
+    copy_into(laid, g)
+    return laid
 
 
 # ---- hooks ----------------------------------------------------------------------------------------------------------

@@ -33,6 +33,14 @@ cdef class RuleNode(Node):
             unpacked = {op.saved[k]: self._unpack(op.saved[k]) for k in range(op.nsaved) if self.saved[k] != NULL}
         for r in range(op.nrules):
             rule = &op.rules[r]
+            if rule.ntargets == 1 and self.counts == NULL:      # as most are
+                e = rule.targets[0]
+                if needed[e]:
+                    got = <object>grads[0] if rule.identity else self._call_rule(rule, grads, needed, unpacked)
+                    if got is not None:
+                        Py_INCREF(got)
+                        results[e] = <PyObject *>got
+                continue
             wanted = False
             for k in range(rule.ntargets):
                 first = self.first_edge(rule.targets[k])
@@ -188,9 +196,10 @@ cdef bint _any_subclass(PyObject **params, int n) noexcept:
     cdef object o
     for i in range(n):
         o = <object>params[i]
+        if exact(o):
+            continue
         if isinstance(o, Tensor):
-            if not exact(o):
-                return True
+            return True
         elif isinstance(o, tuple):
             for t in <tuple>o:
                 if isinstance(t, Tensor) and not exact(t):
@@ -212,6 +221,13 @@ cdef object _call_unasked(Rule *rule, PyObject **params):
     finally:
         if not was:
             st.flags &= ~<uint32_t>TGX_NO_SUBCLASS
+
+
+def scaled(grad, alpha):
+    """The gradient of x in alpha * x, for a number; without a copy for the factor 1."""
+    if alpha == 1:
+        return grad
+    return grad * (alpha.conjugate() if isinstance(alpha, (int, float, complex)) else slot("conj")(alpha))
 
 
 start_untracked(RuleNode, True)
