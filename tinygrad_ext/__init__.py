@@ -105,6 +105,7 @@ _LAZY_NAMES = {
     "Tag": "library",
     "get_default_device": "overrides",
     "set_default_device": "overrides",
+    "set_default_tensor_type": "tensor.legacy",
     "save": "serialization",
     "load": "serialization",
     "set_printoptions": "tensor.printing",
@@ -140,7 +141,9 @@ _LAZY_NAMES = {
         ("SymBool", "SymFloat", "SymInt", *map("sym_".__add__, ("float", "int", "max", "min", "not", "sqrt", "sum"))),
         "tensor.symbols",
     ),
-    **dict.fromkeys(("detach_", "empty_permuted", "is_signed", "lu", "range", "resize_as_"), "tensor.top"),
+    **dict.fromkeys(
+        ("detach_", "empty_permuted", "is_signed", "is_storage", "lobpcg", "lu", "range", "resize_as_"), "tensor.top"
+    ),
     **dict.fromkeys(
         (
             "_assert",

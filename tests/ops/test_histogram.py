@@ -78,3 +78,7 @@ def test_bincount_counts_many_and_few_numbers():
     for x in (values, values % 7):
         np.testing.assert_array_equal(tg.bincount(tg.tensor(x)).numpy(), np.bincount(x))
         np.testing.assert_array_equal(tg.bincount(tg.tensor(x), tg.tensor(weights)).numpy(), np.bincount(x, weights))
+
+
+def test_the_borders_of_boxes_are_a_tuple():
+    assert isinstance(tg.histogramdd(tg.rand(4, 2), [2, 3]).bin_edges, tuple)

@@ -43,3 +43,8 @@ def test_factors_of_dropout_are_drawn_from_the_generator_that_is_given():
     tg.manual_seed(3)
     first = fused._dropout_noise(tg.ones(8), 0.5, False)
     assert fused._dropout_noise(tg.ones(8), 0.5, False, generator=generator).tolist() == first.tolist()
+
+
+def test_what_is_scattered_takes_the_dtype_of_the_copy():
+    found = tg.zeros(2, 3).as_strided_scatter(tg.ones(2, 2, dtype=tg.int64), (2, 2), (1, 2), 1)
+    assert found.dtype is tg.float32 and found.tolist() == [[0, 1, 1], [1, 1, 0]]

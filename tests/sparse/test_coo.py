@@ -153,6 +153,25 @@ def test_a_copy_asks_for_a_gradient_as_its_original():
     assert x._values().grad is None
 
 
+@pytest.mark.parametrize("layout", ["sparse_coo", "sparse_csr", "sparse_csc"])
+def test_a_sparse_leaf_has_the_gradient_of_its_values(layout):
+    layout = getattr(tg, layout)
+    dense = tg.tensor([[0.0, 0, 1], [0, 2, 0]])
+    x, wide = dense.to_sparse(layout=layout).requires_grad_(), tg.ones(3, 2)
+    assert x.grad is None
+    for turn in (1, 2):
+        (x @ wide).sum().backward()
+        assert x.grad.layout is layout and tg.equal(x.grad.to_dense(), 2.0 * turn * (dense != 0))
+    assert tg.equal(x.grad.values() if layout is not tg.sparse_coo else x.grad._values(), tg.full((2,), 4.0))
+    x.grad = None
+    assert x.grad is None and x._values().grad is None
+    (x @ wide).sum().backward()
+    x.grad = dense.to_sparse(layout=layout)
+    if layout is tg.sparse_coo:
+        (x @ wide).sum().backward()
+        assert tg.equal(x.grad.to_dense(), dense + 2 * (dense != 0))
+
+
 def test_a_sparse_gradient_can_be_assigned():
     x, grad = make().requires_grad_(), make()
     for tensor in (grad.to_dense().requires_grad_(), x):

@@ -347,3 +347,19 @@ def test_torch_tensors_come_and_go_without_a_copy():
     assert tg.tensor(t).tolist() == t.tolist()
     with pytest.raises(TypeError, match="must be Tensor, not torch.Tensor.*from_dlpack"):
         tg.relu(t)
+
+
+@pytest.mark.parametrize("copy", [None, True])
+def test_asarray_asks_for_a_gradient_as_it_is_told_or_as_its_operand(copy):
+    leaf, plain = tg.ones(2, requires_grad=True), tg.ones(2)
+    inner = leaf * 2
+    assert tg.asarray(inner, copy=copy).grad_fn is not None and tg.asarray(leaf, copy=copy).requires_grad
+    assert tg.asarray(inner, copy=copy, requires_grad=True).grad_fn is not None
+    for t in (leaf, inner):
+        found = tg.asarray(t, copy=copy, requires_grad=False)
+        assert not found.requires_grad and t.requires_grad
+        assert (found.data_ptr() == t.data_ptr()) is (copy is None)
+    assert not tg.asarray(plain, copy=copy).requires_grad and not tg.asarray([1.0]).requires_grad
+    assert (
+        tg.asarray(plain, copy=copy, requires_grad=True).is_leaf and tg.asarray([1.0], requires_grad=True).requires_grad
+    )

@@ -52,3 +52,18 @@ def test_a_sparse_tensor_says_which_elements_of_a_plain_one_are_wanted():
     for wrong, kind in ((tg.ones(2, 3), TypeError), (tg.ones(3, 2).to_sparse(), RuntimeError)):
         with pytest.raises(kind, match=r"sparse_mask\(\): "):
             dense.sparse_mask(wrong)
+
+
+def test_dimensions_that_could_change_places_are_told_of():
+    formats = [tg.contiguous_format, tg.channels_last]
+    whole, single = tg.empty(2, 3, 5, 7), tg.empty(1, 2, 3, 4)
+    for check in (True, False, formats, []):
+        assert whole.dim_order(ambiguity_check=check) == (0, 1, 2, 3)
+    last = whole.contiguous(memory_format=tg.channels_last)
+    assert last.dim_order(True) == (0, 2, 3, 1) and single.dim_order(ambiguity_check=formats) == (0, 1, 2, 3)
+    for t, check in ((single, True), (single, []), (tg.empty(2, 1, 1, 1), formats), (tg.zeros(1).expand(2, 3), True)):
+        with pytest.raises(RuntimeError, match="does not have unique dim order"):
+            t.dim_order(ambiguity_check=check)
+    for bad in ("ILLEGAL", [1], None):
+        with pytest.raises(TypeError, match="a bool or a list of memory formats"):
+            whole.dim_order(ambiguity_check=bad)

@@ -66,3 +66,40 @@ def test_lu_is_lu_factor():
         tg.lu(tg.zeros(2, 2))
     with pytest.raises(TypeError, match="expected a tuple of 3 tensors for out"):
         tg.lu(A.detach(), get_infos=True, out=out)
+
+
+def test_eigenpairs_of_symmetric_matrices():
+    A = tg.tensor(np.diag([5.0, 1, 3, 4]) + 0.1).requires_grad_()
+    B = tg.tensor(np.diag([1.0, 2, 1, 2])) + 0.01
+    values, vectors = tg.lobpcg(A, 2)
+    assert np.allclose(values.detach(), np.linalg.eigvalsh(A.detach().numpy())[:1:-1])
+    assert np.allclose((A @ vectors).detach(), (vectors * values).detach())
+    values, vectors = tg.lobpcg(tg.stack([A, 2 * A]), B=B, X=tg.zeros(4, 3), largest=False, niter=1)
+    assert values.shape == (2, 3) and bool((values.diff() > 0).all())
+    assert tg.allclose(tg.stack([A, 2 * A]) @ vectors, B @ vectors * values.unsqueeze(1))
+    assert tg.allclose(vectors.mT @ B @ vectors, tg.eye(3, dtype=tg.float64).expand(2, 3, 3))
+    assert tg.autograd.gradcheck(lambda A: tg.lobpcg(A, 2, B)[0], A)
+    assert tg.equal(tg.lobpcg(A.detach().to_sparse())[0], tg.lobpcg(A)[0])
+    for bad in (lambda: tg.lobpcg(A, 5), lambda: tg.lobpcg(A, 0), lambda: tg.lobpcg(A[:3])):
+        with pytest.raises(ValueError, match="lobpcg"):
+            bad()
+
+
+def test_storages_are_known():
+    t = tg.ones(2)
+    assert [tg.is_storage(x) for x in (t.untyped_storage(), t.storage(), t, [1])] == [True, True, False, False]
+
+
+def test_a_class_of_old_names_the_default_dtype():
+    was = tg.get_default_dtype()
+    try:
+        for given, dtype in ((tg.DoubleTensor, tg.float64), ("torch.HalfTensor", tg.float16)):
+            with pytest.warns(UserWarning, match="deprecated"):
+                tg.set_default_tensor_type(given)
+            assert tg.tensor(1.0).dtype is dtype
+        for bad in (tg.LongTensor, tg.Tensor, "torch.cuda.FloatTensor", "torch.Nothing", tg.float32, 3):
+            with pytest.warns(UserWarning), pytest.raises(TypeError, match="type"):
+                tg.set_default_tensor_type(bad)
+        assert tg.get_default_dtype() is tg.float16
+    finally:
+        tg.set_default_dtype(was)

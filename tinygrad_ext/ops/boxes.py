@@ -44,7 +44,7 @@ def _boxes(self, edges, weight, density):
         found = found / found.sum()
         for d, e in enumerate(edges):
             found = found / without_derivative(e).diff().reshape([-1 if k == d else 1 for k in range(n)])
-    return found, [without_derivative(e).clone() for e in edges]
+    return found, tuple([without_derivative(e).clone() for e in edges])
 
 
 def _check_boxes(self, bins):

@@ -147,7 +147,7 @@ def _as_strided_scatter(self, src, size, stride, storage_offset):
             f"as_strided_scatter(): expected src to have a size equal to the slice of self. src size = "
             f"{tuple(src.shape)}, slice size = {tuple(places.shape)}"
         )
-    memory = self.as_strided((length,), (1,), 0).index_copy(0, places.reshape(-1), src.reshape(-1))
+    memory = self.as_strided((length,), (1,), 0).index_copy(0, places.reshape(-1), src.reshape(-1).to(self.dtype))
     return memory.as_strided(self.shape, self.stride(), first)
 
 

@@ -27,8 +27,9 @@ _PRIVATE_PLACES = {"_fused"}
 _NOT_OVERRIDABLE = {
     f"{_PACKAGE}.{name}": reason
     for reason, names in {
-        "sets or reads a state of the process": "set_default_dtype get_default_dtype set_num_threads get_num_threads "
-        "manual_seed initial_seed seed get_rng_state set_rng_state set_printoptions get_printoptions show_config "
+        "sets or reads a state of the process": "set_default_dtype set_default_tensor_type "
+        "get_default_dtype set_num_threads get_num_threads manual_seed initial_seed seed get_rng_state set_rng_state "
+        "set_printoptions get_printoptions show_config "
         "memory_stats reset_peak_memory_stats empty_cache use_deterministic_algorithms "
         "are_deterministic_algorithms_enabled is_deterministic_algorithms_warn_only_enabled "
         "set_float32_matmul_precision get_float32_matmul_precision set_deterministic_debug_mode "
@@ -46,7 +47,7 @@ _NOT_OVERRIDABLE = {
         "is_autocast_cpu_enabled is_autocast_enabled set_autocast_cache_enabled set_autocast_cpu_dtype "
         "set_autocast_cpu_enabled set_autocast_dtype set_autocast_enabled",
         "is about dtypes": "can_cast promote_types",
-        "asks about the object itself, as isinstance does": "is_tensor typename",
+        "asks about the object itself, as isinstance does": "is_tensor is_storage typename",
         "makes a tensor over memory that is not a tensor's": "from_numpy from_dlpack from_file frombuffer",
         "is a function of `sparse`, for its layout alone": "dsmm spmm sparse_coo_tensor sparse_compressed_tensor "
         "sparse_csc_tensor sparse_csr_tensor",

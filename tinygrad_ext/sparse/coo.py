@@ -79,8 +79,12 @@ class SparseTensor(Tensor):
 
     @property
     def grad(self):
-        """What was assigned: backward gives gradients to the values, and none to the wrapper."""
-        return vars(self).get("_assigned")
+        """What was assigned, and what backward has given to the values of a leaf since, in their places."""
+        assigned, values = vars(self).get("_assigned"), self._parts[1]
+        if not values.is_leaf or values.grad is None:
+            return assigned
+        found = self.with_values(values.grad)
+        return found if assigned is None else assigned + found
 
     @grad.setter
     def grad(self, grad):
@@ -101,6 +105,8 @@ class SparseTensor(Tensor):
                 f"'{self.dtype}'. Please ensure that the gradient and the tensor have the same dtype."
             )
         self._assigned = grad
+        if self._parts[1].is_leaf:
+            self._parts[1].grad = None
 
     def requires_grad_(self, requires_grad=True):
         """Let autograd record what happens to the values; returns self."""

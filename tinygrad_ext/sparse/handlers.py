@@ -101,6 +101,12 @@ def addmm(input, mat1, mat2, *, beta=1, alpha=1):
 HANDLERS.update(addmm=addmm, sspaddmm=addmm, compress=compress)
 
 
+@handler("lobpcg")
+def lobpcg(A, k=None, B=None, *args, **options):
+    """Eigenpairs of the plain matrices."""
+    return tg.lobpcg(_plain(A), k, _plain(B), *args, **options)
+
+
 @handler("linear")
 def linear(input, weight, bias=None):
     """``input @ weight.T + bias``"""

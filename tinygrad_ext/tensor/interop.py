@@ -148,13 +148,14 @@ def as_tensor(data, dtype=None, device=None):
 
 
 @converting
-def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
+def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
     """obj as a tensor.
 
     Args:
         obj: a tensor, array, NumPy scalar, DLPack object or capsule, buffer (read as elements of dtype), or nested
             sequence.
         copy: True always copies; False raises ValueError where memory cannot be shared; None shares where it can.
+        requires_grad: None is as obj does. A tensor with a history keeps it unless this is False.
     """
     t = _shared(obj)
     if t is None and (hasattr(obj, "__dlpack__") or type(obj).__name__ == "PyCapsule"):
@@ -177,9 +178,9 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
             )
         moved = t if same else t.to(device=device, dtype=dtype)
         t = moved.clone() if copy and moved is t else moved
-    if isinstance(obj, Tensor) and not requires_grad:
-        return t.detach() if t.requires_grad else t
-    return (t.detach() if t.grad_fn is not None or t is obj else t).requires_grad_() if requires_grad else t
+    if requires_grad is None or t.requires_grad == requires_grad:
+        return t
+    return t.requires_grad_() if requires_grad else t.detach()
 
 
 def _shared(data):

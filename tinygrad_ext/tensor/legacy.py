@@ -1,5 +1,7 @@
 """What tensors had before dtypes: `Tensor(3, 4)`, `FloatTensor([...])`, `t.type()`, `t.new()`; Python's protocols."""
 
+import warnings
+
 from tinygrad_ext.core.call import construct, unasked
 from tinygrad_ext.core.call import interop as _core
 from tinygrad_ext.core.call import subclass as _subclass
@@ -144,6 +146,33 @@ def _typed(name):
 
 globals().update({f"{title}Tensor": _typed(name) for name, title in _CLASSES.items()})
 LEGACY = {f"{title}Tensor": _dtype.by_name[name] for name, title in _CLASSES.items()}
+
+
+def set_default_tensor_type(t):
+    """Make the dtype of a class such as DoubleTensor, or of its name, the default of floating numbers. Deprecated.
+
+    Raises TypeError for a class of another kind, and for a name that is none of a class.
+    """
+    warnings.warn(
+        "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use torch.set_default_dtype() and "
+        "torch.set_default_device() as alternatives.",
+        stacklevel=2,
+    )
+    if isinstance(t, str):
+        place, _, name = t.rpartition(".")
+        if place not in ("torch", "tinygrad_ext") or name not in LEGACY:
+            raise TypeError(
+                f"invalid type: '{t}' is not available: the types are {', '.join('torch.' + n for n in LEGACY)}"
+            )
+        dtype = LEGACY[name]
+    else:
+        dtype = t.dtype if isinstance(t, _TypedTensor) else None
+    if dtype is None or not dtype.is_floating_point:
+        raise TypeError(
+            f"only floating-point types are supported as the default type; set_default_tensor_type() got {t!r}. "
+            "Use set_default_dtype() for a dtype"
+        )
+    _dtype.set_default_dtype(dtype)
 
 
 # ---- type ----------------------------------------------------------------------------------------------------------

@@ -3,7 +3,10 @@
 Libraries name them at import, in tables of functions, or call them to see whether they are refused.
 """
 
+import itertools
+
 from tinygrad_ext.core.call.interop import storage_of
+from tinygrad_ext.core.data.dtype import memory_format
 from tinygrad_ext.core.data.tensor import Tensor
 
 _COMPRESSED = {
@@ -64,11 +67,27 @@ def _is_set_to(self, tensor):
     )
 
 
-def _dim_order(self):
+def _dim_order(self, ambiguity_check=False):
     """The dimensions from that of the largest steps in memory to that of the smallest.
 
     Of equal steps the longer dimension comes first; one of step 0 stays behind those before it.
+
+    Args:
+        ambiguity_check: True raises RuntimeError where dimensions of one element or of equal steps could change
+            places; a list of memory formats where, besides, not exactly one of them is that of the tensor.
     """
+    formats = [] if isinstance(ambiguity_check, bool) else ambiguity_check
+    if not isinstance(formats, list) or not all(isinstance(f, memory_format) for f in formats):
+        raise TypeError(
+            "The ambiguity_check argument must be a bool or a list of memory formats; dim_order() got "
+            f"{ambiguity_check!r}"
+        )
+    free = 1 in self.shape or any(a == b for a, b in itertools.pairwise(self.stride()))
+    if ambiguity_check is not False and free and sum(self.is_contiguous(memory_format=f) for f in formats) != 1:
+        raise RuntimeError(
+            "The tensor does not have unique dim order, or cannot map to exact one of the given memory formats: "
+            f"its sizes are {tuple(self.shape)}, its steps {self.stride()}. Leave ambiguity_check out"
+        )
     steps, order = list(zip(self.stride(), self.shape, strict=True)), []
     for dim in range(self.dim()):
         at = len(order)

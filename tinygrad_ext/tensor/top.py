@@ -6,13 +6,22 @@ from tinygrad_ext.core.call.op_tables import functions as _functions
 from tinygrad_ext.core.call.overridable import overridable as _overridable
 from tinygrad_ext.core.data import dtype as _dtypes
 
-__all__ = ["detach_", "empty_permuted", "is_signed", "lu", "range", "resize_as_"]
+__all__ = ["detach_", "empty_permuted", "is_signed", "is_storage", "lobpcg", "lu", "range", "resize_as_"]
 
 
 @_overridable
 def is_signed(input):
     """Whether the tensor's dtype holds numbers below zero."""
     return input.dtype.is_signed
+
+
+def is_storage(obj):
+    """Whether obj is an UntypedStorage or a TypedStorage."""
+    # lazy: few programs ask
+    from tinygrad_ext.tensor.copying import UntypedStorage
+    from tinygrad_ext.tensor.typed_storage import TypedStorage
+
+    return isinstance(obj, (UntypedStorage, TypedStorage))
 
 
 @_overridable
@@ -110,3 +119,50 @@ def lu(A, pivot=True, get_infos=False, out=None):
     for target, value in zip(out, found):
         target.resize_as_(value).copy_(value)
     return out
+
+
+@_overridable
+def lobpcg(
+    A,
+    k=None,
+    B=None,
+    X=None,
+    n=None,
+    iK=None,
+    niter=None,
+    tol=None,
+    largest=None,
+    method=None,
+    tracker=None,
+    ortho_iparams=None,
+    ortho_fparams=None,
+    ortho_bparams=None,
+):
+    """(k eigenvalues, eigenvectors as columns) of A x = e B x, the largest first, or the smallest first.
+
+    All are found by `linalg.eigh` and k are taken, so that what steers an iteration is accepted and changes nothing:
+    X (but for its number of columns), n, iK, niter, tol, method, tracker and those of ortho. There are derivatives.
+
+    Args:
+        A: symmetric, (..., m, m); one of a sparse layout is made plain.
+        k: how many; the columns of X, or 1, if left out.
+        B: symmetric and positive definite, (..., m, m); the identity if left out.
+        largest: False for the smallest.
+
+    Raises ValueError for k below 1 or above m, linalg.LinAlgError for a B that is not positive definite.
+    """
+    if A.dim() < 2 or A.shape[-1] != A.shape[-2]:
+        raise ValueError(f"lobpcg(): A must be square matrices (..., m, m), got {list(A.shape)}")
+    k = (1 if X is None else X.shape[-1]) if k is None else k
+    if not 1 <= k <= A.shape[-1]:
+        raise ValueError(f"lobpcg(): k must be from 1 to {A.shape[-1]}, the rows of A, got {k}")
+    A = (A + A.mH) / 2
+    if B is not None:
+        L = _functions["linalg.cholesky"](B)
+        solve = _functions["linalg.solve_triangular"]
+        A = solve(L, solve(L, A, upper=False).mH, upper=False)
+    values, vectors = _functions["linalg.eigh"](A)
+    if largest is None or largest:
+        values, vectors = values.flip(-1), vectors.flip(-1)
+    values, vectors = values[..., :k], vectors[..., :k]
+    return values, vectors if B is None else solve(L.mH, vectors, upper=True)
