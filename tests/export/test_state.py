@@ -33,6 +33,22 @@ def test_a_module_is_converted_before_it_is_compiled_anew(dtype):
     assert program.module().to("meta")(x.to("meta")).is_meta
 
 
+@pytest.mark.parametrize("dtype", [tg.float64, tg.bfloat16])
+def test_a_program_whose_module_was_converted_is_decomposed_and_saved_as_it_is_now(dtype):
+    net, x = nn.Sequential(nn.Linear(3, 3), nn.ReLU()), tg.rand(2, 3)
+    program = export.export(net, (x,), dynamic_shapes=({0: export.Dim("n")},))
+    program.module().to(dtype)
+    assert program.example_inputs[0][0].dtype is dtype and {t.dtype for t in program.parameters()} == {dtype}
+    wanted = net.to(dtype)(x.to(dtype))
+    room = io.BytesIO()
+    export.save(program, room)
+    room.seek(0)
+    for made in (program.run_decompositions(), export.load(room)):
+        assert tg.equal(made.module()(x.to(dtype)), wanted)
+        assert made.module()(tg.ones(5, 3, dtype=dtype)).shape == (5, 3)
+    assert program.graph.find_nodes(op="output")[0].args[0][0].meta["val"].dtype is dtype
+
+
 def test_tied_weights_have_all_their_names():
     net, room = Tied(), io.BytesIO()
     program = export.export(net, (tg.ones(2, 3),))

@@ -108,15 +108,16 @@ class ExportedModule(Programmed, GraphModule):
         was not made."""
         if "_source" not in self.__dict__ or self._source.example_inputs is None:
             return super()._apply(fn, recurse)
-        source, _, before = self._source, self._graph, self._kinds()
+        source, _, parameters, buffers = self._source, self._graph, *self._kinds()
         super()._apply(fn, recurse)
-        if self._kinds() != before:
+        now = self._kinds()
+        if now != (parameters, buffers):
+            source.move({old: new for old, new in zip(parameters, now[0]) if old != new})
             self.recompile()
-            source.is_moved = True
         return self
 
     def _kinds(self):
-        return [(t.dtype, t.device) for t in (*self.parameters(), *self.buffers())]
+        return tuple([[(t.dtype, t.device) for t in found] for found in (self.parameters(), self.buffers())])
 
     # ---- the fx graph ---------------------------------------------------------------------------------------------
 

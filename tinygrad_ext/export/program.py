@@ -5,6 +5,8 @@ from functools import cached_property
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.graph import Program
 from tinygrad_ext.graph.decompose import decompose, functions_of
+from tinygrad_ext.jit.keys import told
+from tinygrad_ext.utils._pytree import tree_map
 from tinygrad_ext.utils.nested import opened_as
 
 from .decompositions import default_decompositions
@@ -21,7 +23,8 @@ class ExportedProgram:
         graph_module: the same as a `fx.GraphModule` of ops, which takes state and arguments and gives written state and
             results, as graph_signature lists them. A pass may change it, and `module()` is what it made of it.
         graph: its fx graph.
-        example_inputs: (args, kwargs) that it was exported with, None where a file has none.
+        example_inputs: (args, kwargs) that it was exported with, in the dtypes and on the devices that its parameters
+            have now; None where a file has none.
     """
 
     def __init__(self, program, names, sizes, example_inputs, nested=None, opened=()):
@@ -32,6 +35,26 @@ class ExportedProgram:
         self.example_inputs, self._nested, self._written = example_inputs, nested, None
         self._opened = dict(opened)
         self.is_moved = False  # its state has other dtypes or devices now than it was exported with
+
+    def move(self, kinds):
+        """Know that a module of this program gave its parameters other dtypes or devices: the example, and what is
+        noted of it, are of those from now on. kinds: (dtype, device) before -> the same now."""
+
+        def moved(value):
+            kind = kinds.get((value.dtype, value.device)) if isinstance(value, Tensor) else None
+            if kind is None:
+                return value
+            return value.detach().to(dtype=kind[0], device=kind[1]).requires_grad_(value.requires_grad)
+
+        self.is_moved = True
+        if kinds:
+            self.example_inputs = tree_map(moved, self.example_inputs)
+            self.__dict__.pop("example", None)
+            program = self._program
+            note = {**program.notes["forward"], "key": told(tuple(self.example))}
+            self._program = Program(program.methods, program.state, {**program.notes, "forward": note})
+            if not self.is_changed:
+                self._written = None
 
     @property
     def captured(self):
