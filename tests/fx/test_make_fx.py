@@ -348,3 +348,20 @@ def test_every_node_tells_what_it_is_for_the_example(f):
         value = node.meta["val"]
         row = value if isinstance(value, (tuple, list)) else [value]
         assert all(not isinstance(part, tg.Tensor) or part.is_meta for part in row), node
+
+
+def test_numbers_come_from_the_generator_of_the_program():
+    own = tg.Generator()
+
+    def program(x):
+        return x * tg.rand(3, generator=own) + tg.rand(3)
+
+    table = {tg.ops.aten.mul.Tensor: lambda a, b: a / (1 / b)}
+    for made in (make_fx(program)(tg.ones(3)), make_fx(program, table)(tg.ones(3))):
+        found = []
+        for function in (program, made):
+            tg.manual_seed(1)
+            own.manual_seed(2)
+            found.append([function(tg.ones(3)), tg.rand(1), tg.rand(1, generator=own)])
+        for eager, told in zip(*found):
+            tg.testing.assert_close(told, eager)

@@ -5,7 +5,8 @@ import io
 import pytest
 
 import tinygrad_ext as tg
-from tinygrad_ext import jit
+from tinygrad_ext import export, jit, nn
+from tinygrad_ext.fx.experimental.proxy_tensor import make_fx
 from tinygrad_ext.graph import capture
 from tinygrad_ext.graph.capture import CaptureError
 
@@ -85,7 +86,7 @@ def test_wrong_arguments_are_refused_in_every_mode(call, word):
     ("body", "start", "word"),
     [
         (lambda x: (x.add_(1),), (X,), "writes to a tensor that was there before"),
-        (lambda x: (x + tg.rand(3),), (X,), "draws random numbers"),
+        (lambda x: (x + tg.rand(3, generator=tg.Generator()),), (X,), "body_fn draws random numbers"),
         (lambda x: (x.sum(),), (X,), "entry 0 is .*float32 of 2 dimensions before a turn"),
         (lambda x: (1.5,), (X,), "body_fn gives float"),
         (lambda x: (x + 1,), (1.5,), "carries tensors"),
@@ -110,3 +111,73 @@ def test_what_a_loop_hands_on_is_not_written_to():
 
     with pytest.raises(CaptureError, match="while_loop: what was returned lies in memory"):
         capture(program)(X.clone())
+
+
+# ---- turns that draw -------------------------------------------------------------------------------------------------
+
+OWN = tg.Generator()
+
+
+def drawing(x):
+    def body(i, y):
+        return i + 1, y * tg.rand(3) + nn.functional.dropout(y * W, 0.5) + tg.randn(3, generator=OWN)
+
+    return tg.while_loop(lambda i, y: (i < 5) & (y.sum() < 50), body, (ZERO, x + tg.rand(3)))[1] + tg.rand(3)
+
+
+def drawing_in_a_branch(x):
+    def body(i, y):
+        return i + 1, tg.cond(y.sum() > 3, lambda y: y * tg.rand(3), lambda y: y + 1, (y,))
+
+    return tg.while_loop(lambda i, y: i < 5, body, (ZERO, x))[1] * tg.rand(3)
+
+
+def drawing_in_a_loop(x):
+    def body(i, y):
+        return i + 1, tg.while_loop(lambda z: z.sum() < 9, lambda z: (z * W + tg.rand(3),), (y,))[0] - i
+
+    return tg.while_loop(lambda i, y: i < 3, body, (ZERO, x))[1]
+
+
+def all_of(function, x):
+    """Result, gradients and what is drawn next."""
+    tg.manual_seed(3)
+    OWN.manual_seed(4)
+    x, W.grad = x.clone().requires_grad_(), None
+    result = function(x)
+    grads = tg.autograd.grad(result.square().sum(), (x, W), allow_unused=True, materialize_grads=True)
+    return result, *grads, tg.rand(2), tg.rand(2, generator=OWN)
+
+
+def handed(function):
+    return tg.compile(function, fullgraph=True, backend=lambda module, inputs: module.forward)
+
+
+@pytest.mark.parametrize("program", [drawing, drawing_in_a_branch, drawing_in_a_loop])
+@pytest.mark.parametrize(
+    "made",
+    [lambda f: jit.trace(f, (X,)), lambda f: tg.compile(f, fullgraph=True), handed, lambda f: make_fx(f)(X)],
+    ids=["trace", "compile", "backend", "make_fx"],
+)
+def test_turns_draw_the_numbers_of_eager_mode(program, made):
+    run = made(program)
+    for x in (X, -X, X * 100, X):
+        for before, after in zip(all_of(program, x), all_of(run, x)):
+            tg.testing.assert_close(after, before)
+
+
+def test_turns_that_draw_are_exported_and_saved():
+    class Program(nn.Module):
+        def forward(self, x):
+            return drawing_in_a_branch(x)
+
+    room = io.BytesIO()
+    export.save(export.export(Program(), (X,)), room)
+    room.seek(0)
+    module = export.load(room).module()
+    for _ in range(2):
+        tg.manual_seed(5)
+        expected = drawing_in_a_branch(X), tg.rand(1)
+        tg.manual_seed(5)
+        assert all(map(tg.equal, (module(X), tg.rand(1)), expected))
+        module.recompile()

@@ -33,11 +33,10 @@ def check_call(name, functions, operands, what):
 
 
 @contextmanager
-def own_block(level, name, part, drawn=None):
+def own_block(level, name, part, drawn):
     """Write to a new block meanwhile: (block, tape). CaptureError for what a block cannot hold.
 
-    drawn: a dict that gets generator -> the Value that the block leaves it at, for generators that were there before;
-    None: none may be drawn from.
+    drawn: a dict that gets generator -> the Value that the block leaves it at, for generators that were there before.
     """
     writes, before = level.frozen, _at(level)
     with on_tape(level) as (block, tape):
@@ -51,9 +50,9 @@ def own_block(level, name, part, drawn=None):
         first = before.get(key, None if state is None else state.value)
         if now is first:
             continue
-        if drawn is None or first is None:
+        if first is None:
             raise CaptureError(
-                f"{name}: {part} draws random numbers, which is not captured; draw them before, and pass them"
+                f"{name}: {part} draws random numbers from a generator that it made; make it before, and use it there"
             )
         drawn[generator] = now
         level.advance(generator, first)

@@ -7,7 +7,7 @@ from tinygrad_ext.graph import interpret
 from tinygrad_ext.graph.capture import CaptureError
 from tinygrad_ext.graph.ir import Block, Node, Value, outer_values
 from tinygrad_ext.graph.loop_backward import LoopEntry
-from tinygrad_ext.graph.types import INT, TENSOR
+from tinygrad_ext.graph.types import GENERATOR, INT, TENSOR
 from tinygrad_ext.utils._pytree import tree_flatten, tree_unflatten
 
 from .blocks import capture_under_way, check_call, check_single, lent, own_block, shown, truth, yielded
@@ -19,7 +19,8 @@ def while_loop(cond_fn, body_fn, carried_inputs):
 
     Args:
         cond_fn: function of what is carried; gives a truth value or a tensor of one element.
-        body_fn: function of what is carried; gives as much of it, of the same structure and dtypes.
+        body_fn: function of what is carried; gives as much of it, of the same structure and dtypes. It may draw random
+            numbers.
         carried_inputs: tuple or list of tensors, in containers too.
 
     In a graph that is captured this is one loop, of as many turns as the numbers ask for each time it runs, and a
@@ -78,34 +79,43 @@ class _Loop:
                     "tensors; pass tensor(...) of it"
                 )
         self.starts, _ = yielded(level, leaves)
+        self.generators = []  # that a turn draws from, whose states are carried behind the tensors
         self.first = truth(level, cond_fn(*carried), "while_loop", "cond_fn to return")
 
     def written(self):
         level = self.level
         needing = [id(a) in level.needs for a in self.starts]
-        while True:  # until what a turn hands on needs a gradient only where what it got did
-            block, tape = self.turn(needing)
+        while True:  # until what a turn hands on needs a gradient only where what it got did, and it draws from those
+            block, tape, drawn = self.turn(needing)
             seen = [before or id(a) in level.needs for before, a in zip(needing, block.outputs[1:])]
-            if seen == needing:
+            if seen == needing and len(drawn) == len(self.generators):
                 break
-            needing = seen
-        node = Node("prim::Loop", (None, self.first, *self.starts), (block,))
-        node.outputs = tuple([level.graph.value(TENSOR, node) for _ in self.starts])
+            needing, self.generators = seen, list(drawn)
+        block.outputs += drawn.values()
+        states = [level.generator_state(g)[1] for g in drawn]
+        node = Node("prim::Loop", (None, self.first, *self.starts, *states), (block,))
+        node.outputs = tuple([level.graph.value(a.type, node) for a in block.inputs[1:]])
         for value, end, needed in zip(node.outputs, self.ends(node), needing):
             value.hint = end
             if needed:
                 level.needs.add(id(value))
         LoopEntry(node, tape).note(level)
         level.block.nodes.append(node)
+        for generator, value in zip(drawn, node.outputs[len(self.starts) :]):
+            level.advance(generator, value)
         for start in self.given if any(self.shared) else ():
             level.traced(start).root.lent = "while_loop"
         rows = [shown(level, value, "while_loop" if s else None) for value, s in zip(node.outputs, self.shared)]
         return tree_unflatten(rows, self.structure)
 
     def turn(self, needing):
-        """(block, tape) of one turn."""
-        level = self.level
-        with own_block(level, "while_loop", "body_fn") as (block, tape):
+        """(block, tape, generator -> what the turn leaves it at) of one turn."""
+        level, drawn = self.level, {}
+        outside = {generator: level.generator_state(generator)[1] for generator in self.generators}
+        inside = {generator: level.graph.value(GENERATOR) for generator in outside}
+        for generator, value in inside.items():
+            level.advance(generator, value)
+        with own_block(level, "while_loop", "body_fn", drawn) as (block, tape):
             block.inputs = [level.graph.value(INT, None, 0)]
             for start, needed in zip(self.starts, needing):
                 value = level.graph.value(TENSOR, None, start.hint)
@@ -120,11 +130,17 @@ class _Loop:
                 _check_alike(i, start, end)
             goes_on = truth(level, self.cond_fn(*result), "while_loop", "cond_fn to return")
             block.outputs = [goes_on, *ends]
-        return block, tape
+            block.inputs += inside.values()
+        for generator, value in outside.items():
+            level.advance(generator, value)
+        return block, tape, {**inside, **drawn}
 
     def ends(self, node):
         """What the loop gives for the example."""
         outside = {id(v): v.hint for v in outer_values(Block((), [node]))}
+        for generator in self.generators:
+            _, value, example, _ = self.level.generator_state(generator)
+            outside[id(value)] = example._copy()
         with no_grad():
             return self.level.suspend(interpret.run_block, Block((), [node], node.outputs), outside)
 

@@ -9,6 +9,7 @@ import inspect
 from collections import OrderedDict
 
 from tinygrad_ext.core.call.boundary import boundary
+from tinygrad_ext.core.data.random import Generator, default_generator
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.graph.capture import Capture
 from tinygrad_ext.graph.decompose import decompose, functions_of, note_hints
@@ -65,8 +66,9 @@ def make_fx(f, decomposition_table=None, tracing_mode="real", **accepted):
         finally:
             level.reader.restore()
         outside = {id(t.root.state): t.root.tensor for t in level.roots.values() if t.root.state is not None}
+        outside.update((id(s), generator) for generator, s in level.drawn())
         if decomposition_table:
-            state = [outside.get(id(s), s.value.hint) for s in captured.state]
+            state = [_undrawn(outside.get(id(s), s.value.hint)) for s in captured.state]
             values = [outside.get(id(s)) for s in captured.state]
             captured, _ = decompose(captured, through(functions_of(decomposition_table)), list(args), state)
             outside = {id(s): t for s, t in zip(captured.state, values) if t is not None}
@@ -74,6 +76,10 @@ def make_fx(f, decomposition_table=None, tracing_mode="real", **accepted):
         return _Traced(DeadCode().run(captured), outside, tracing_mode == "symbolic").module(f, args, nested)
 
     return record
+
+
+def _undrawn(value):
+    return value._copy() if isinstance(value, Generator) else value
 
 
 class _Traced(Writer):
@@ -126,8 +132,9 @@ class _Traced(Writer):
         return node if isinstance(value, Tensor) or (self.symbolic and type(value) in (int, float)) else value
 
     def state(self, s):
-        if s.kind == "generator":
-            return None
+        if s.kind == "generator":  # ops find the default one by themselves
+            own = self.outside[id(s)]
+            return None if own is default_generator else self.graph.get_attr(attribute(self.root, own))
         if s.kind == "argument":
             place = next(v for v in self.captured.inputs if v.name == s.name)
             return self.env[id(place)]

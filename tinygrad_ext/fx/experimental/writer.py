@@ -218,11 +218,13 @@ class Writer:
         return self.graph.get_attr(name)
 
 
-def attribute(root, tensor):
-    """Put a tensor among the attributes; its name."""
-    kind = "_param_constant" if isinstance(tensor, Parameter) else "_tensor_constant"
+def attribute(root, value):
+    """Put a tensor or a generator among the attributes; its name."""
+    kind = "_param_constant" if isinstance(value, Parameter) else "_tensor_constant"
+    if not isinstance(value, Tensor):
+        kind = "_generator"
     name = f"{kind}{sum(n.startswith(kind) for n in root)}"
-    root[name] = tensor
+    root[name] = value
     return name
 
 
