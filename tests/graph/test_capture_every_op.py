@@ -14,8 +14,8 @@ OPS = {op.name.removeprefix("aten::"): op for op in sweep.ops()}
 # a call gives Python values, or a shape that Python works out of elements
 SPLIT = "tensor_split.tensor_indices_or_sections"
 READS = {"tolist", "equal", "allclose", "bincount", "repeat_interleave.self_Tensor", SPLIT}
-# composites that read elements: nodes of their own, of which a capture knows no derivative
-WHOLE = {name for name, op in OPS.items() if signature_of(op.name).whole}
+# composites that read elements: nodes of their own, of which a capture knows no derivative but by a rule
+WHOLE = {name for name, op in OPS.items() if signature_of(op.name).whole and not op.record.grad}
 # takes an index as a tuple, which a graph does not tell from a list; captured indexing never comes to it
 INSIDE = {"_basic_index_backward"}
 UNSET = {name for name, op in OPS.items() if sweep.tagged(op, "unset")}

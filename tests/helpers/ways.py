@@ -150,7 +150,7 @@ EXEMPT = {
         "einsum.sublists": "'...' as an element of a list, which script has no type for",
     },
 }
-# Ops that read elements, which a graph calls whole: their gradient is that of eager mode, and none is taken inside.
+# Ops that read elements, which a graph calls whole: their samples are of one size, as the lengths among them say.
 WHOLE = ("_pack_padded_sequence", "_pad_packed_sequence")
 # What other sizes are captured anew for: Python sees something else then.
 BY_SIZE = {

@@ -73,14 +73,32 @@ def test_a_number_that_was_read_of_a_tensor_is_a_size():
     assert traced(tg.ones(2), tg.tensor(5)).tolist() == [[1, 1]] * 5
 
 
-@pytest.mark.parametrize("asked", [lambda z, x: z.backward(), lambda z, x: tg.autograd.grad(z, x)])
-def test_a_gradient_through_what_is_called_whole_is_refused_while_it_is_traced(asked):
-    def step(x, lengths):
-        y = x * 2
-        asked(pack_padded_sequence(y, lengths).data.sum() + y.sum(), x)
+def test_a_gradient_through_packed_sequences_is_taken_while_it_is_traced():
+    def loss(x, lengths):
+        packed = pack_padded_sequence(x * x, lengths)
+        return pad_packed_sequence(packed._replace(data=packed.data.tanh()), total_length=5)[0].square().sum()
 
-    with pytest.raises(RuntimeError, match="_pack_padded_sequence reads elements: a graph calls it whole"):
-        jit.trace(step, (tg.ones(3, 2, requires_grad=True), tg.tensor([3, 1])))
+    def step(x, lengths):
+        (first,) = tg.autograd.grad(loss(x, lengths), x, create_graph=True)
+        return first, tg.autograd.grad(first.square().sum(), x)[0]
+
+    x, lengths = tg.randn(3, 2, requires_grad=True), tg.tensor([3, 1])
+    traced = jit.trace(step, (x, lengths))
+    assert len(traced._runner.graphs) == 1
+    for given in ((x, lengths), (tg.randn(5, 3, requires_grad=True), tg.tensor([4, 4, 2]))):
+        assert all(map(tg.equal, traced(*given), step(*given)))
+    assert len(traced._runner.graphs) == 1
+
+
+@pytest.mark.parametrize("asked", [lambda z, x: z.backward(), lambda z, x: tg.autograd.grad(z, x)])
+def test_a_gradient_through_a_layer_that_is_called_whole_is_refused_while_it_is_traced(asked):
+    layer = nn.GRU(2, 3)
+
+    def step(x, lengths):
+        asked(layer(pack_padded_sequence(x * 2, lengths))[0].data.sum(), x)
+
+    with pytest.raises(RuntimeError, match=r"gru\.data reads elements: a graph calls it whole"):
+        jit.trace(step, (tg.ones(3, 2, 2, requires_grad=True), tg.tensor([3, 1])))
 
 
 def test_what_draws_numbers_is_not_called_whole():

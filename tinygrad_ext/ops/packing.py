@@ -59,6 +59,19 @@ def _pad(data, batch_sizes, batch_first, padding_value, total_length):
     return padded.transpose(0, 1) if batch_first else padded, lengths
 
 
+# What graphs derive by, which call these ops whole: each is the other one's derivative.
+
+
+def _packed_slope(grad, input_shape, lengths, batch_first):
+    steps = tg.arange(input_shape[1 if batch_first else 0], device=lengths.device)
+    return tg._pad_packed_sequence(grad, (lengths > steps.unsqueeze(1)).sum(1), batch_first, 0, 0)[0]
+
+
+def _padded_slope(grad, batch_sizes, batch_first):
+    rows = tg.arange(grad.shape[0 if batch_first else 1], device=batch_sizes.device)
+    return tg._pack_padded_sequence(grad, (batch_sizes > rows.unsqueeze(1)).sum(1), batch_first)[0]
+
+
 def _pack_reference(x, lengths, batch_first):
     import numpy as np
 
@@ -92,6 +105,7 @@ def _pad_samples(make):
 op(
     "aten::_pack_padded_sequence(Tensor input, Tensor lengths, bool batch_first) -> (Tensor, Tensor)",
     compose=_pack,
+    grad={"input": _packed_slope},
     variants="function",
     types="bool int natural float half complex",
     tags="data_dependent",
@@ -112,6 +126,7 @@ op(
     "aten::_pad_packed_sequence(Tensor data, Tensor batch_sizes, bool batch_first, Scalar padding_value, "
     "int total_length) -> (Tensor, Tensor)",
     compose=_pad,
+    grad={"data": _padded_slope},
     variants="function",
     types="bool int natural float half complex",
     tags="data_dependent",
