@@ -290,3 +290,61 @@ def test_tensors_stand_for_numbers_where_eager_mode_takes_them(program, made):
         expected = program(x, tg.tensor(number))
         tg.manual_seed(1)
         assert tg.equal(run(x, tg.tensor(number)), expected)
+
+
+# ---- memory and devices ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("change", [lambda y: y.resize_(2), lambda y: y.resize_as_(tg.ones(3, 2))])
+def test_a_tensor_that_is_resized_is_refused_while_it_is_captured(change):
+    def program(x):
+        y = x.clone()
+        change(y)
+        return y * 2
+
+    x = tg.arange(6.0)
+    with pytest.raises(CaptureError, match=r"resize_\(\) of a tensor of shape \[6\] to"):
+        jit.trace(program, x)
+    assert tg.equal(tg.compile(program)(x), program(x))
+
+
+def test_a_tensor_that_has_the_size_already_may_be_resized():
+    traced = jit.trace(lambda x: (x * 2).resize_(x.shape).resize_as_(x), tg.ones(2, 3))
+    assert traced(tg.ones(4, 1)).tolist() == [[2]] * 4
+
+
+def test_a_value_of_a_graph_has_no_storage_and_no_class_of_its_own():
+    class Named(tg.Tensor):
+        pass
+
+    for asked, word in (
+        (lambda y: y.untyped_storage().nbytes(), r"untyped_storage\(\) is not captured"),
+        (lambda y: y.as_subclass(Named), r"as_subclass\(\): .* is carried by a transform or a capture"),
+    ):
+        with pytest.raises(RuntimeError, match=word):
+            jit.trace(lambda x, asked=asked: x * 1 if asked(x * 2) else x, tg.ones(2))
+    traced = jit.trace(lambda x: (x * 2).as_subclass(tg.nn.Parameter) + 1, tg.ones(2))
+    assert traced(tg.zeros(2)).tolist() == [1, 1]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x, where: tg.ones(2, device=where),
+        lambda x, where: tg.arange(2, device=where),
+        lambda x, where: tg.full((2,), 3, device=where),
+        lambda x, where: tg.tensor([1.0, 2.0], device=where),
+        lambda x, where: x.new_ones(2, device=where),
+        lambda x, where: tg.zeros_like(x, device=where),
+        lambda x, where: tg.randn(2, device=where),
+    ],
+)
+def test_devices_are_told_by_words(make):
+    def program(x, where):
+        return make(x, where) + x
+
+    x, found = tg.ones(2), []
+    for function in (program, jit.trace(program, (x, "cpu")), tg.compile(program, fullgraph=True)):
+        tg.manual_seed(1)
+        found.append(function(x, "cpu"))
+    assert tg.equal(found[0], found[1]) and tg.equal(found[0], found[2])

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from tinygrad_ext.core.call.levels import OpForm, operation, user_line
 from tinygrad_ext.core.call.modes import is_grad_enabled, without_grad
 from tinygrad_ext.core.call.op_tables import ops
+from tinygrad_ext.core.data.dtype import device
 from tinygrad_ext.core.data.random import default_generator
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.core.grad.methods import hooks_of_leaf
@@ -191,6 +192,9 @@ class Capture(Operands, Windows, Carrier):
         if op.name in SQUEEZES:
             self.guard_rank(args[0], SQUEEZES[op.name](*args[1:]))
         lifted, examples = self.both(args)
+        for i in signature.devices:
+            if type(lifted[i]) is str:
+                lifted[i] = examples[i] = device(lifted[i])
         if not is_grad_enabled():
             lifted = [self.without_grad(a) for a in lifted]
         for i in signature.writes:

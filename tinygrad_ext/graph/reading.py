@@ -160,6 +160,22 @@ class Reader(Gradients):
     def read_unique_consecutive(self, tensor, *args):
         return self.capture.suspend(self.capture.compute_op, ops["aten::unique_consecutive"], (tensor, *args))
 
+    def read_resize_(self, tensor, *size):
+        """The tensor, where it has that size; another one would be of memory, which a graph does not know."""
+        size = tuple(size[0] if len(size) == 1 and isinstance(size[0], (tuple, list)) else size)
+        if size != tuple(self.read_shape(tensor)):
+            raise CaptureError(
+                f"resize_() of a tensor of shape {list(tensor.shape)} to {list(size)} is not captured: reshape() it, "
+                "take a part of it, or make one of that size with new_empty()"
+            )
+        return tensor
+
+    def read_resize_as_(self, tensor, other):
+        return self.read_resize_(tensor, *other.shape)
+
+    def read_untyped_storage(self, tensor):
+        raise CaptureError("untyped_storage() is not captured: in a graph no tensor has memory of its own")
+
     # ---- writing, and what is no op --------------------------------------------------------------------------------
 
     def write(self, tensor, name, new):

@@ -16,8 +16,9 @@ from .types import GENERATOR, of_schema
 # args, returns: types; writes: positions of arguments that are written to; generator: of the generator, or None;
 # inplace: it is the form that writes to its first argument and returns it, in graphs with effects; asks_grad: of
 # requires_grad, or None; random: it draws, or gives what nobody has set; shares: a result may show an argument's
-# memory; whole: a composite that reads elements, so that a capture cannot open it
-Signature = namedtuple("Signature", "op args returns writes generator inplace asks_grad random shares whole")
+# memory; whole: a composite that reads elements, so that a capture cannot open it; devices: positions of arguments that
+# are devices
+Signature = namedtuple("Signature", "op args returns writes generator inplace asks_grad random shares whole devices")
 # kinds of kernels whose results are memory of their own where the schema says nothing else
 _FRESH = {"pointwise", "kernel", "boxed"}
 _found = {}  # name -> (Signature, name of the overload that the op is found by)
@@ -69,7 +70,8 @@ def signature_of(name):
     shares = op.is_view_op or op.kernel_kind not in _FRESH or shows
     whole = op.record.compose is not None and "data_dependent" in tags and not shows
     args = tuple(map(of_schema, schema.args))
-    found = Signature(op, args, returns, writes, generator, written is not None, asks, random, shares, whole)
+    devices = tuple([i for i, a in enumerate(schema.args) if a.type == "Device"])
+    found = Signature(op, args, returns, writes, generator, written is not None, asks, random, shares, whole, devices)
     _found[name] = found, op.name
     return found
 

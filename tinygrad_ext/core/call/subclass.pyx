@@ -14,7 +14,7 @@ from tinygrad_ext.core.data.tensor cimport FRESH
 from tinygrad_ext.core.data.slots cimport slot
 from tinygrad_ext.core.data.tensor import attributes_of as plain_attributes
 from tinygrad_ext.core.data.tensor cimport (
-    REQUIRES_GRAD, RETAINS_GRAD, Carried, Tensor, alias, blank, finish, let_know, needs_grad, set_geometry,
+    REQUIRES_GRAD, RETAINS_GRAD, Carried, Parameter, Tensor, alias, blank, finish, let_know, needs_grad, set_geometry,
 )
 from tinygrad_ext.core.data.tracking cimport track_all
 from tinygrad_ext.core.data.types cimport ITEMSIZE, TGX_MAX_DIMS, int64_t
@@ -103,8 +103,14 @@ cdef Tensor reclass(Tensor t, cls):
 def as_subclass(self, cls):
     """The same tensor as an instance of cls, a subclass of Tensor: memory and version are shared, gradients flow through.
 
-    Attributes and what `cls.__init__` would set are not there. Raises TypeError when cls is no subclass.
+    Attributes and what `cls.__init__` would set are not there. Raises TypeError when cls is no subclass, RuntimeError for
+    a value that a transform or a capture carries, which has no class of its own.
     """
+    if type(self) is Carried and cls is not Tensor:
+        if cls is Parameter:
+            return Parameter(self, self.requires_grad)
+        raise RuntimeError(f"as_subclass(): {self!r} is carried by a transform or a capture, where no tensor has a class "
+                           f"of its own: make it a {cls.__name__} outside")
     return reclass(<Tensor?>self, cls)
 
 
