@@ -236,9 +236,9 @@ def test_constraints_and_checks():
     with pytest.raises(RuntimeError, match="no order"):
         manager(made)
     with pytest.raises(TypeError, match="one variable"):
-        manager.add_checks(lambda gm: None)
+        manager.add_checks(lambda gm, number: None)
 
-    def check(module):
+    def check(graph_module):
         steps.append("check")
 
     manager = PassManager([one, two], run_checks_after_each_pass=True)

@@ -140,3 +140,22 @@ def test_nodes_tell_the_calls_of_modules_that_they_are_made_in():
         "0",
         "0.0",
     ]
+
+
+def test_shapes_of_parameters_are_constants_where_that_is_asked_for():
+    class Rows(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(tg.ones(3, 2))
+
+        def forward(self, x):
+            w = self.weight
+            if w.shape[0] == 3 and w.size(1) == 2 and w.size() == (3, 2) and w.dim() == w.ndim == 2:
+                return x + w * w.numel() + w.nelement()
+            return x
+
+    root = Rows()
+    graph = fx.Tracer(param_shapes_constant=True).trace(root)
+    assert tg.equal(fx.GraphModule(root, graph)(tg.zeros(3, 2)), root(tg.zeros(3, 2)))
+    with pytest.raises(fx.proxy.TraceError, match="control flow"):
+        fx.Tracer().trace(root)

@@ -185,6 +185,40 @@ class Attribute(Proxy):
         return self.tracer.create_proxy("call_method", self.attr, (self.root, *args), kwargs)
 
 
+class ParameterProxy(Proxy):
+    """The Proxy of a parameter whose sizes are constants, for `Tracer(param_shapes_constant=True)`."""
+
+    def __init__(self, tracer, node, name, param):
+        """name: of the parameter in the root. param: the parameter itself."""
+        super().__init__(node, tracer)
+        self.param, self.name = param, name
+
+    def __repr__(self):
+        return f"ParameterProxy({self.name})"
+
+    @property
+    def shape(self):
+        return self.param.shape
+
+    @property
+    def ndim(self):
+        return self.param.ndim
+
+    def size(self, dim=None):
+        """The shape of the parameter, or the size of one dimension."""
+        return self.param.size() if dim is None else self.param.size(dim)
+
+    def dim(self):
+        """How many dimensions the parameter has."""
+        return self.param.dim()
+
+    def numel(self):
+        """How many elements the parameter has."""
+        return self.param.numel()
+
+    nelement = numel
+
+
 _OPERATORS = "add sub mul truediv floordiv mod pow matmul and_ or_ xor lshift rshift"
 _COMPARISONS = "eq ne lt gt le ge getitem"
 

@@ -20,7 +20,7 @@ from .codegen import PyTreeCodeGen
 from .graph import Graph
 from .graph_module import GraphModule
 from .node import has_side_effect
-from .proxy import Proxy, TracerBase
+from .proxy import ParameterProxy, Proxy, TracerBase
 
 
 class PHBase:
@@ -131,9 +131,15 @@ class Tracer(TracerBase):
         for name, value in found.items():
             if value is attr_val:
                 if name not in parameter_proxy_cache:
-                    parameter_proxy_cache[name] = self.create_proxy("get_attr", name, (), {})
+                    made = None
+                    if self.param_shapes_constant and isinstance(value, Parameter):
+                        made = functools.partial(self._parameter, name, value)
+                    parameter_proxy_cache[name] = self.create_proxy("get_attr", name, (), {}, proxy_factory_fn=made)
                 return parameter_proxy_cache[name]
         return attr_val
+
+    def _parameter(self, name, value, node):
+        return ParameterProxy(self, node, name, value)
 
     def _create_leaf(self, a):
         if isinstance(a, Tensor):

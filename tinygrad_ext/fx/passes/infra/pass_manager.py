@@ -82,7 +82,7 @@ class PassManager:
 
     def add_checks(self, check):
         """Add a function of the module that raises where it finds a fault. TypeError for one of other arguments."""
-        if list(inspect.signature(check).parameters) != ["module"]:
+        if len(inspect.signature(check).parameters) != 1:
             raise TypeError("PassManager check function should only take in one variable, module")
         self._checks.append(check)
 
