@@ -7,7 +7,6 @@ from tinygrad_ext.autograd.modes import no_grad
 from tinygrad_ext.core.call.modes import is_grad_enabled
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.graph import passes
-from tinygrad_ext.graph.aliases import CaptureError
 from tinygrad_ext.graph.capture import Capture
 from tinygrad_ext.graph.ir import State
 from tinygrad_ext.graph.keys import key_of
@@ -20,7 +19,7 @@ from tinygrad_ext.utils.nested import plain
 
 from ._state import written_for
 from .calls import Binding
-from .handed import Handed
+from .effects import Changes, Effects
 from .results import apart, refuse_unknown
 from .state import keeps_grad
 
@@ -41,7 +40,7 @@ def capture_program(name, function, given, keywords, surroundings, check=True):
 
 def _written_down(name, function, given, keywords, surroundings, check):
     level = Capture(name, surroundings.name_of)
-    handed = Handed(())
+    before = Effects(None, ())
     rates, entries, attributes = [], [], [(path, m, dict(vars(m))) for path, m in surroundings.modules.items()]
     for optimizer in surroundings.optimizers.values():
         level.optimized.update(id(p) for group in optimizer.param_groups for p in group["params"])
@@ -50,12 +49,15 @@ def _written_down(name, function, given, keywords, surroundings, check):
             rates += _carry_rates(level, surroundings.optimizers)
             values = [level.argument(value, n) for n, value in given]
             count = len(values) - len(keywords)
-            handed = Handed(values if written_for() == "compile" else ())
+            if written_for() == "compile":
+                before = Effects(surroundings, [(n, value) for (n, _), value in zip(given, values)])
             result = function(*values[:count], **dict(zip(keywords, values[count:])))
             entries += _new_entries(level, surroundings)
-            if handed.changed():
-                raise CaptureError(
-                    f"{name}: it changes a list or dict that it is given, which no call of a graph would do"
+            changed = before.changed()
+            if changed:
+                raise Changes(
+                    f"{name}: it changes {', '.join(changed[:3])}, which no call of a graph would do: give what it "
+                    "counts or keeps to it as tensors, or let it return them"
                 )
             nested = again = None
             if written_for() == "compile":
@@ -65,7 +67,7 @@ def _written_down(name, function, given, keywords, surroundings, check):
                 refuse_unknown((result,))
             graph = level.finish(result, check)
     finally:
-        handed.changed()
+        before.changed()
         for _, group, rate, *_ in rates:
             group["lr"] = rate
         for _, states, _, param, key in entries or _new_entries(level, surroundings, dry=True):

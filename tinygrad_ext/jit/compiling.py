@@ -17,6 +17,7 @@ from tinygrad_ext.nn import Module
 
 from ._state import writing
 from .calls import FirstCall, called_in_c, repeated
+from .effects import Changes
 from .state import Surroundings
 from .tracing import Runner, is_seen_op_by_op
 
@@ -123,14 +124,15 @@ class _Whole(Runner):
 class Attempt(FirstCall):
     """Calls of one program: from graphs, or of the program itself.
 
-    Attributes: left: what a call was looked up by -> why it runs as it was written.
+    Attributes: left: what a call was looked up by -> why it runs as it was written. tried: the same of what is written
+    down once more.
     """
 
     def __init__(self, function, fullgraph, backend=None):
         name = getattr(function, "__name__", type(function).__name__)
         super().__init__(_Whole(function, name, Surroundings(function)))
         self.function, self.fullgraph, self.left = function, fullgraph, {}
-        self.backend, self.made, self.warned = backend, {}, False
+        self.backend, self.made, self.warned, self.tried = backend, {}, False, {}
 
     def otherwise(self, args, kwargs):
         """A call for which no graph is ready."""
@@ -150,7 +152,7 @@ class Attempt(FirstCall):
                 raise
             key = self.key(args, kwargs)
             result = self.function(*args, **kwargs)
-            self.leave([(key, str(error))] if not self.is_full(error) else [])
+            self.leave([(key, str(error))] if self.is_final(key, error) else [])
             return result
 
     def by_backend(self, args, kwargs):
@@ -167,10 +169,18 @@ class Attempt(FirstCall):
             if self.fullgraph:
                 raise
             result = self.function(*args, **kwargs)
-            if not self.is_full(error):
+            if self.is_final(key, error):
                 self.left[key] = str(error)
             return result
         return made(given)
+
+    def is_final(self, key, error):
+        """Whether calls of a kind run as they were written from now on. What changes something at its first call, as by
+        keeping what it computed, is written down once more."""
+        if isinstance(error, Changes) and key not in self.tried:
+            self.tried[key] = str(error)
+            return False
+        return not self.is_full(error)
 
     def is_full(self, error):
         """Whether no more is noted of calls that run as they were written; a warning says so, once."""
@@ -230,7 +240,10 @@ class Attempt(FirstCall):
         count = sum(map(len, runner.graphs.values())) + sum(map(len, self.made.values()))
         lines = [f"{runner.name}: {count} graph{'s' * (count != 1)}"]
         lines += [f"  again because {reason}" for reason in runner.reasons]
-        return "\n".join([*lines, *(f"  as it was written because {reason}" for reason in self.left.values())])
+        ready = {*runner.graphs, *(key for key, _ in self.made)}
+        waiting = {key: why for key, why in self.tried.items() if key not in ready}
+        reasons = {**waiting, **self.left}.values()
+        return "\n".join([*lines, *(f"  as it was written because {reason}" for reason in reasons)])
 
 
 @called_in_c

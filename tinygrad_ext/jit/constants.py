@@ -61,6 +61,12 @@ def _accesses(code):
     return names, attributes, written
 
 
+def written_names(code):
+    """Names of globals that a function writes, in functions inside it too."""
+    found = {step.argval for step in dis.get_instructions(code) if step.opname in ("STORE_GLOBAL", "DELETE_GLOBAL")}
+    return found.union(*(written_names(inner) for inner in code.co_consts if inspect.iscode(inner)))
+
+
 class Same:
     """A value in a key, which is equal to itself alone; it lives as long, so nothing else gets its address."""
 

@@ -113,6 +113,10 @@ class Surroundings:
         if own:
             self.look()
 
+    def seen(self):
+        """Functions, containers, objects and whatever else the last look came by."""
+        return list(self._seen.values())
+
     def name_of(self, tensor):
         """(path, kind) of a tensor, None for one that nothing holds by name."""
         return self._paths.get(id(tensor), (None, None))[1]
