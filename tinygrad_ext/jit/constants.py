@@ -1,6 +1,6 @@
 """What a traced program reads of its surroundings besides tensors, modules and optimizers: numbers, words, functions
-and whatever else it closes over, globals, attributes of its objects and modules. In a graph they are constants; where
-another one stands there, it is noticed, and captured anew.
+and whatever else it closes over, globals, attributes of its objects, modules and classes. In a graph they are
+constants; where another one stands there, it is noticed, and captured anew.
 
 Which names a program reads is told by its code. A name that the program writes as well, such as a count of its own
 calls, is left out: Python runs while a program is captured alone.
@@ -8,12 +8,21 @@ calls, is left out: Python runs while a program is captured alone.
 
 import dis
 import functools
+import gc
 import inspect
+import sys
+import types
 
 from tinygrad_ext.core.data.dtype import dtype
 
 NUMBERS = (int, float, bool)
 PLAIN = (*NUMBERS, str, bytes, complex, type(None), dtype)
+# where objects are nobody's settings
+_OTHERS = (
+    "builtins", "tinygrad_ext", "numpy", "functools", "types", "logging", "threading", "_thread", "re", "weakref",
+    "_weakref", "_io", "io", "typing", "abc", "enum", "_abc",
+)  # fmt: skip
+_LIBRARIES = {"tinygrad_ext", "torch", "numpy", *sys.stdlib_module_names}
 _GLOBAL = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDEREF"}
 _ATTRIBUTE = {"LOAD_ATTR", "LOAD_METHOD"}
 _WRITES = {"STORE_GLOBAL", "STORE_DEREF", "STORE_ATTR", "STORE_NAME"}
@@ -36,10 +45,14 @@ class Accesses:
         for c in cls.__mro__:
             if c is base or c is object:
                 break
-            for value in vars(c).values():
-                function = getattr(value, "__func__", getattr(value, "fget", value))
-                if inspect.isfunction(function) and function.__name__ != "__init__":
-                    self.add(function.__code__)
+            self.add_methods(c)
+
+    def add_methods(self, cls):
+        """The methods that a class itself has."""
+        for value in vars(cls).values():
+            function = getattr(value, "__func__", getattr(value, "fget", value))
+            if inspect.isfunction(function) and function.__name__ != "__init__":
+                self.add(function.__code__)
 
 
 @functools.lru_cache(4096)
@@ -97,6 +110,7 @@ class Constants:
 
     def __init__(self):
         self.read, self.held, self.told = Accesses(), [], []
+        self._classes, self._modules = {}, {}  # class -> what its methods read
 
     def take(self, path, value, trail, line=None):
         """What the program reaches; its own objects and functions tell what it reads. line: that reads it."""
@@ -107,23 +121,40 @@ class Constants:
         elif is_own(value):
             self.read.add_class(type(value))
 
+    def line_of(self, name):
+        """ "file:line" that reads a name or an attribute; None where none does."""
+        return self.read.names.get(name) or self.read.attributes.get(name)
+
     def settle(self):
         """(path, mark, what leads there) of what the program reads and does not write."""
         for path, value, trail, line in self.held:
             parts = path.split(".")
             name = next((p for p in reversed(parts) if not p.isdigit()), path)
-            line = line or self.read.names.get(name) or self.read.attributes.get(name) or self.read.names.get(parts[0])
+            line = line or self.line_of(name) or next(filter(None, map(self.line_of, parts)), None)
             if line is None or name in self.read.written:
                 continue
             if type(value) in (*NUMBERS, str):
                 self.told.append((path, value, line))
             yield path, mark(value), trail
 
+    def of_class(self, kind):
+        """Names that the program's own methods read of an instance of a class, without those that they write."""
+        if kind not in self._classes:
+            accesses = Accesses()
+            for cls in kind.__mro__:
+                if is_own_class(cls):
+                    accesses.add_methods(cls)
+            names = [name for name in accesses.attributes if name not in accesses.written and name[:2] != "__"]
+            self._classes[kind] = ["forward", *names]
+        return self._classes[kind]
+
     def of_module(self, module, base):
         """(name, value, line) of the attributes of a module that its methods read, methods in the place of those of its
         class too; not what they write."""
-        accesses = Accesses()
-        accesses.add_class(type(module), base)
+        accesses = self._modules.get(type(module))
+        if accesses is None:
+            accesses = self._modules[type(module)] = Accesses()
+            accesses.add_class(type(module), base)
         for name, line in accesses.attributes.items():
             if name in module.__dict__ and name != "training" and name not in accesses.written:
                 yield name, module.__dict__[name], line
@@ -131,4 +162,34 @@ class Constants:
 
 def is_own(value):
     """Whether a value is an object of a class of the program's own."""
-    return not type(value).__module__.startswith(("builtins", "tinygrad_ext", "numpy", "functools", "types"))
+    return is_own_class(type(value)) or type(value) is types.SimpleNamespace
+
+
+def is_own_class(cls):
+    """Whether a class is the program's own, not one of Python's insides or of the library."""
+    return not cls.__module__.startswith(_OTHERS)
+
+
+def table_of(cls):
+    """The dict that a class keeps its attributes in."""
+    return next(d for d in gc.get_referents(cls.__dict__) if type(d) is dict)
+
+
+def names_of(code):
+    """(names that a function reads as globals or of what is around it, names of attributes that it reads)."""
+    names, attributes, _ = _accesses(code)
+    return names, attributes
+
+
+def members(owner, names):
+    """(name, value, dict) of what a module or class of the program's own has of these names."""
+    if inspect.ismodule(owner) and owner.__name__.partition(".")[0] not in _LIBRARIES:
+        tables = [vars(owner)]
+    elif isinstance(owner, type) and is_own_class(owner):
+        tables = [table_of(cls) for cls in owner.__mro__ if is_own_class(cls)]
+    else:
+        return
+    for name in names:
+        table = next((t for t in tables if name in t), None)
+        if table is not None:
+            yield name, table[name], table

@@ -8,7 +8,7 @@ from tinygrad_ext.core.data.tensor import Carried, Tensor
 from tinygrad_ext.nn import Module, hooks
 from tinygrad_ext.optim import Optimizer, optimizer
 
-from .constants import PLAIN, Constants, Same, is_own, mark
+from .constants import PLAIN, Constants, Same, is_own, is_own_class, mark, members, names_of, table_of
 from .watch import ABSENT, Watch
 
 DEPTH, MANY = 6, 100  # how far, and how much of a container, is looked into
@@ -61,7 +61,8 @@ class Surroundings:
         """See anew what can be reached."""
         self.modules, self.optimizers, self.at, self._paths = {}, {}, {}, {}
         self._rows, self._ties, self._seen = {}, [], {}
-        self.constants, self._tensors = Constants(), {}
+        self.constants, self._tensors, self._kinds = Constants(), {}, set()
+        self._tables, self._forwards = {}, {}  # class -> its dict; class of a module -> its forward
         self._take(_reached(self.function, seen=self._seen))
         self.optimizers.update((f"optimizer.{i}", o) for i, o in enumerate(self.met))
         key, done = [tuple([self._whole(table) for table in _OF_ALL])], 0
@@ -159,7 +160,7 @@ class Surroundings:
         found = self._some(module.__dict__, ("training", "forward", *_TABLES))
         tables = {k: table for k, table in found.items() if isinstance(table, dict)}
         hooks_of_it = [self._whole(tables[k]) for k in _HOOKS if k in tables]
-        told = [Same(module), found["training"], Same(found["forward"]), *hooks_of_it]
+        told = [Same(module), found["training"], Same(found["forward"]), self._forward(type(module)), *hooks_of_it]
         for table in tables.values():
             self._whole(table)
         for table, kind in (("_parameters", "parameter"), ("_buffers", "buffer")):
@@ -178,6 +179,7 @@ class Surroundings:
         """What the methods of a module read of it, besides its parts, and a forward() of its own."""
         parts = {name for table in _TABLES[:3] for name in module.__dict__.get(table) or ()}
         found = [row for row in self.constants.of_module(module, Module) if row[0] not in parts]
+        self._class(path, module, parts)
         forward = module.__dict__.get("forward")
         if forward is not None:
             found.append(("forward", forward, None))
@@ -185,6 +187,37 @@ class Surroundings:
             trail = ((module.__dict__, name, value),)
             reached = _reached(value, f"{path}.{name}" if path else name, DEPTH // 2, self._seen, trail)
             self._take(reached, line)
+
+    def _forward(self, kind):
+        if kind not in self._forwards:
+            table = self._table_with("forward", kind.__mro__)
+            self._forwards[kind] = Same(table and table["forward"])
+        return self._forwards[kind]
+
+    def _class(self, path, module, parts):
+        """What the program's own classes of a module have of what their methods read: numbers, lists, the methods."""
+        kind, own = type(module), module.__dict__
+        names = tuple([n for n in self.constants.of_class(kind) if n not in own and n not in parts])
+        if (kind, names) in self._kinds:
+            return
+        self._kinds.add((kind, names))
+        classes = [cls for cls in kind.__mro__ if is_own_class(cls)]
+        for name in names:
+            table = self._table_with(name, classes)
+            if table is not None:
+                trail = ((table, name, table[name]),)
+                self._take(_reached(table[name], f"{path}.{name}" if path else name, DEPTH, self._seen, trail))
+
+    def _table_with(self, name, classes):
+        """The dict of the first class that has a name, None for none. One that comes to stand in front is noticed."""
+        for cls in classes:
+            table = self._tables.get(cls)
+            if table is None:
+                table = self._tables[cls] = table_of(cls)
+            self._some(table, (name,))
+            if name in table:
+                return table
+        return None
 
     def _optimizer(self, name, o):
         """Options and state of an optimizer."""
@@ -242,9 +275,17 @@ def _parts(value):
         yield from _parts_of_function(value)
     elif isinstance(value, functools.partial):
         yield from (("", part, None, None) for part in (value.func, value.args, value.keywords))
+    elif isinstance(value, (staticmethod, classmethod)):
+        yield "", value.__func__, None, None
+    elif isinstance(value, property):
+        yield "", value.fget, None, None
     elif is_own(value):
         attributes = getattr(value, "__dict__", {})
         yield from ((k, v, attributes, k) for k, v in attributes.items())
+        for cls in type(value).__mro__:
+            if is_own_class(cls):
+                table = table_of(cls)
+                yield from ((k, v, table, k) for k, v in table.items() if k[:2] != "__" and k not in attributes)
         if callable(value):
             yield "", value.__call__, None, None
 
@@ -254,19 +295,14 @@ def _parts_of_function(function):
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
         with contextlib.suppress(ValueError):  # not assigned yet
             yield name, cell.cell_contents, cell, 0
-    for name in _names_in(function.__code__):
+    names, attributes = names_of(function.__code__)
+    for name in names:
         if name in function.__globals__:
-            yield name, function.__globals__[name], function.__globals__, name
+            value = function.__globals__[name]
+            yield name, value, function.__globals__, name
+            yield from ((f"{name}.{a}", v, table, a) for a, v, table in members(value, attributes))
     yield "defaults", function.__defaults__ or (), None, None
     yield "defaults", function.__kwdefaults__ or {}, None, None
-
-
-def _names_in(code):
-    """Names of globals in a function's code, and in that of functions inside it."""
-    yield from code.co_names
-    for constant in code.co_consts:
-        if inspect.iscode(constant):
-            yield from _names_in(constant)
 
 
 def _holds(container, entries):
