@@ -66,3 +66,43 @@ def test_two_names_of_a_pattern_are_two_nodes():
     assert match.anchor.name == "relu" and tg.equal(traced(x, y), tg.tanh(x - y) * 4)
     traced = fx.symbolic_trace(lambda x: tg.relu(x + x))
     assert fx.replace_pattern(traced, lambda a: a + a, lambda a: a * 3) and traced(x) == 6
+
+
+def test_attributes_of_a_replacement_come_with_it():
+    class Other(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.tanh, self.scale = nn.Tanh(), nn.Parameter(tg.full((2,), 3.0))
+
+        def forward(self, x):
+            return self.tanh(x) * self.scale
+
+    other, made, x = Other(), fx.symbolic_trace(Net()), tg.randn(3, 2)
+    assert len(fx.replace_pattern(made, Pattern(), other)) == 1
+    assert tg.equal(made(x), made.two(other(made.one(x))))
+    assert made.tanh is not other.tanh and made.scale is not other.scale and not hasattr(made, "act")
+
+
+def test_arguments_of_ops_match_however_they_are_passed():
+    pool = tg.ops.aten.max_pool2d.default
+
+    def pattern(x, size):
+        return pool(x, size, padding=[0, 0])
+
+    made = fx.symbolic_trace(lambda x: pool(x, [2, 2]) + pool(x, kernel_size=(2, 2), stride=2))
+    found = replace_pattern_with_filters(made, pattern, lambda x, size: tg.neg(x))
+    assert len(found) == 1 and "neg" in made.code
+
+
+def test_a_replacement_may_be_made_for_each_match():
+    def replacement(match, graph, pattern):
+        number = next(n for n in match.nodes_map.values() if isinstance(n, float))
+        return fx.symbolic_trace(lambda x, y: x - number if number > 2 else x * number)
+
+    made, x = fx.symbolic_trace(lambda x: tg.sin(x + 3.0) + (x + 1.0).cos()), tg.ones(2)
+    found = replace_pattern_with_filters(
+        made, lambda x, y: tg.sin(x + y), match_filters=[lambda *_: True], replacement_callback=replacement
+    )
+    assert len(found) == 1 and tg.equal(made(x), x - 3 + (x + 1.0).cos())
+    with pytest.raises(AssertionError, match="give one of"):
+        replace_pattern_with_filters(made, Pattern())

@@ -1,6 +1,10 @@
 """`replace_pattern`: where a graph does what one function does, let it do what another does."""
 
+import copy
 from collections import namedtuple
+
+from tinygrad_ext.nn.module import Module
+from tinygrad_ext.registry.op_namespace import OpOverload
 
 from .graph import Graph
 from .graph_module import GraphModule
@@ -16,21 +20,27 @@ def replace_pattern(gm, pattern, replacement):
     """Replace each place of a GraphModule that does what `pattern` does; returns a list of Match.
 
     Args:
-        pattern, replacement: functions of the same arguments, GraphModules or Graphs. An argument of the pattern stands
-            for anything, the same at each place; what is computed inside may not be used outside, unless it is
-            returned. Places that overlap one replaced before are left.
+        pattern, replacement: functions or modules of the same arguments, GraphModules or Graphs. An argument of the
+            pattern stands for anything, the same at each place; what is computed inside may not be used outside, unless
+            it is returned. Places that overlap one replaced before are left. Attributes of a replacement that is a
+            module are copied into the GraphModule where it has none of that name.
     """
     found = replace_pattern_with_filters(gm, pattern, replacement)
     return [Match(m.anchor, m.nodes_map) for m in found]
 
 
-def replace_pattern_with_filters(gm, pattern, replacement=None, match_filters=None, ignore_literals=False):
+def replace_pattern_with_filters(
+    gm, pattern, replacement=None, match_filters=None, ignore_literals=False, replacement_callback=None
+):
     """`replace_pattern` where all match_filters(match, gm.graph, pattern graph) are true, and for any literals if told;
-    returns a list of ReplacedPatterns."""
-    pattern, replacement = _graph(pattern), _graph(replacement)
-    given, wanted = placeholders(pattern), placeholders(replacement)
-    if len(given) != len(wanted):
-        raise AssertionError(f"the pattern has {len(given)} arguments, and the replacement {len(wanted)}")
+    returns a list of ReplacedPatterns.
+
+    replacement_callback: function of the same that gives the replacement of one match, in the place of `replacement`.
+    """
+    if (replacement is None) is (replacement_callback is None):
+        raise AssertionError("replace_pattern_with_filters(): give one of replacement and replacement_callback")
+    pattern, root = _graph(pattern), replacement
+    replacement = None if replacement is None else _graph(replacement)
     matches = [
         m
         for m in _matches(gm.graph, pattern, ignore_literals)
@@ -38,10 +48,40 @@ def replace_pattern_with_filters(gm, pattern, replacement=None, match_filters=No
     ]
     replaced, new_of = [], {}
     for match in matches:
-        made = _replace(gm.graph, pattern, replacement, match, new_of)
+        by = replacement or _graph(replacement_callback(match, gm.graph, pattern))
+        _check_alike(pattern, by)
+        made = _replace(gm.graph, pattern, by, match, new_of)
         replaced.append(ReplacedPatterns(match.anchor, match.nodes_map, made))
+    if replaced and isinstance(root, Module):
+        _bring(gm, root)
     gm.recompile()
     return replaced
+
+
+def _check_alike(pattern, replacement):
+    given, wanted = placeholders(pattern), placeholders(replacement)
+    if len(given) != len(wanted):
+        raise AssertionError(f"the pattern has {len(given)} arguments, and the replacement {len(wanted)}")
+
+
+def _bring(gm, root):
+    """Copy what nodes ask for of the replacement's attributes; drop modules that nobody asks for any more."""
+    gm.delete_all_unused_submodules()
+    for node in gm.graph.nodes:
+        if node.op not in ("call_module", "get_attr") or _at(gm, node.target) is not None:
+            continue
+        found = _at(root, node.target)
+        if found is not None and isinstance(found, Module):
+            gm.add_submodule(node.target, copy.deepcopy(found))
+        elif found is not None and "." not in node.target:
+            setattr(gm, node.target, copy.deepcopy(found))
+    gm.graph.lint()
+
+
+def _at(module, path):
+    for name in path.split("."):
+        module = getattr(module, name, None)
+    return module
 
 
 def _graph(of):
@@ -99,7 +139,7 @@ class Matcher:
             return False
         before = dict(self.map)
         self.map[p] = n
-        if self._same(p.args, n.args) and self._same(p.kwargs, n.kwargs):
+        if self._same(*map(_arguments, (p, n))):
             return True
         self.map = before
         return False
@@ -132,6 +172,15 @@ class Matcher:
         kept = {self.map[end] for end in ends}
         parts = [n for p, n in self.map.items() if p.op != "placeholder" and n not in kept]
         return all(user in inside for n in parts for user in n.users)
+
+
+def _arguments(node):
+    """(args, kwargs) of a node; of an op all that its schema names, with the defaults, however they were passed."""
+    if not isinstance(node.target, OpOverload):
+        return node.args, node.kwargs
+    names = {a.name: a.default for a in node.target.candidates[0].schema.args}
+    given = {**names, **dict(zip(names, node.args)), **node.kwargs}
+    return (), {key: list(value) if isinstance(value, tuple) else value for key, value in given.items()}
 
 
 # ---- replacing -----------------------------------------------------------------------------------------------------
