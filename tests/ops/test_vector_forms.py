@@ -97,3 +97,25 @@ def test_fills_of_every_width(dtype, n):
     filled = tg.full((n,), 1, dtype=kind)
     assert filled.dtype == kind and bool((filled == 1).all())
     assert bool((tg.empty(n, dtype=kind).fill_(1) == 1).all())
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("step", [1, 2, 3])
+def test_nan_to_num_takes_either_part_by_itself(dtype, step):
+    parts = [1.5, -0.0, np.inf, -np.inf, np.nan, 1e-40]
+    x = np.array([complex(a, b) for a in parts for b in parts] * 5, dtype)
+    given = {"nan": 2.5, "posinf": None, "neginf": -3.0}
+    want = np.empty_like(x[::step])
+    want.real, want.imag = (np.nan_to_num(part, **given) for part in (x[::step].real, x[::step].imag))
+    found = tg.tensor(x)[::step].nan_to_num(**given).numpy()
+    assert found.tobytes() == want.tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int16", "int64"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_integers_are_finite_numbers(dtype, layout):
+    x = laid_out(np.arange(300).astype(dtype), layout)
+    assert bool(x.isfinite().all()) and not bool(x.isnan().any() | x.isinf().any())
+    into = tg.full((2 * len(x),), True)
+    tg.isposinf(x, out=into[::2])
+    assert into.tolist() == [False, True] * len(x)

@@ -51,10 +51,28 @@ typedef tgx_c64 S_c64; typedef tgx_c128 S_c128;
 
 #define FAIL(code) (status = (code), 0)
 
-/* A part of a complex number in nan_to_num, with that op's scalar arguments. */
-#define AS_NUMBER(v, most) \
-    ((v) != (v) ? (has_nan ? nan : 0) : (v) == INFINITY ? (has_posinf ? posinf : (most)) : \
-     (v) == -INFINITY ? (has_neginf ? neginf : -(most)) : (v))
+/* Of nan_to_num: three choices one after the other. Nested ones become a chain of masks, of which each waits for the last. */
+#define AS_NUMBER(x, nan, most, least) ({ \
+    __typeof__((x) + 0) r_ = (x) == INFINITY ? (most) : (x); \
+    r_ = (x) == -INFINITY ? (least) : r_; \
+    (x) != (x) ? (nan) : r_; })
+/* Of complex numbers that an op takes apart: one walk over both parts where they lie behind each other, else one each. */
+static __attribute__((noinline, unused)) int tgx_by_parts(tgx_loop real, ptrdiff_t size, char **data, const ptrdiff_t *s,
+                                                          ptrdiff_t count, const tgx_scalar *aux) {
+    if (s[0] == 2 * size && s[1] == 2 * size) return real(data, (ptrdiff_t[]){size, size}, 2 * count, aux);
+    const int failed = real(data, s, count, aux);
+    return failed | real((char *[]){data[0] + size, data[1] + size}, s, count, aux);
+}
+
+/* Of what holds for every integer, or for none. */
+#define ALWAYS(v) \
+    static __attribute__((unused)) int tgx_always_##v(char **data, const ptrdiff_t *s, ptrdiff_t count, const tgx_scalar *aux) { \
+        (void)aux; \
+        if (s[0] == 1) memset(data[0], v, (size_t)count); \
+        else for (ptrdiff_t i = 0; i < count; i++) data[0][i * s[0]] = v; \
+        return 0; \
+    }
+ALWAYS(0) ALWAYS(1)
 #define SIMD _Pragma("omp simd")
 /* Of elements at any distance that a choice is made between: one by one the processor guesses at random numbers, for 5 ns each where
  * four brought together take 0.35. Wider vectors take longer to fill. */

@@ -159,9 +159,9 @@ op(
     "aten::nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
     scalar={
         "bool int natural": "x",
-        "float half": "x != x ? (has_nan ? nan : 0) : x == INFINITY ? (has_posinf ? posinf : LARGEST) "
-        ": x == -INFINITY ? (has_neginf ? neginf : -LARGEST) : x",
-        "complex": "__builtin_complex(AS_NUMBER(__real__ x, LARGEST), AS_NUMBER(__imag__ x, LARGEST))",
+        "float half": "AS_NUMBER(x, (has_nan ? nan : 0), (has_posinf ? posinf : LARGEST), "
+        "(has_neginf ? neginf : -LARGEST))",
+        "complex": "parts",
     },
     variants="function method inplace out function_",
     grad={"self": _of_numbers},

@@ -1,7 +1,8 @@
 """The C text of loops over complex numbers, see kernels/pairs.h and kernels/complex_math.h.
 
-Four forms. Sums, products and conjugates run in vectors of numbers as they lie in memory. Quotients, absolute values,
+Five forms. Sums, products and conjugates run in vectors of numbers as they lie in memory. Quotients, absolute values,
 exp and tests for equality run over blocks of real and of imaginary parts. A choice between operands moves their bits.
+"parts" stands for the loop of real numbers over either part.
 Anything else is one call for each element.
 """
 
@@ -24,10 +25,13 @@ def typed(expression, tag):
 
 
 def loop(name, out, ins, compute, declared, expression, scalars):
-    """C text of one loop, in the quickest of the four forms that can hold the expression."""
+    """C text of one loop, in the quickest of the forms that can hold the expression."""
     words = set(_WORDS.findall(expression)) - set("xyz"[: len(ins)]) - {"TIMES", "CONJ"}
     plain = not re.search(r"[/=<>?&|!]", expression)
     called = {w for w in words if w.startswith("vm_")}
+    if expression == "parts":
+        given = f"{name.removesuffix(out)}{REAL[out]}, sizeof(S_{REAL[out]})"
+        return HEAD.format(name=name) + f"    return tgx_by_parts({given}, data, s, count, aux);\n}}\n"
     if expression == "x ? y : z":
         return _choice(name, out)
     if out == "b8" and not words and not re.search(r"[*/<>?]", expression):

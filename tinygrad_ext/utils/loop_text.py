@@ -170,7 +170,7 @@ def simple_loop(name, out, ins, compute, declared, expression):
     for k, v in enumerate(names, 1):
         text += f"    const char *{v}p = data[{k}]; const ptrdiff_t {v}s = s[{k}];\n"
     load = " ".join(f"const {compute} {v} = GET_{t}(*(const S_{t} *)({v}p + i * {v}s));" for v, t in zip(names, ins))
-    chooses = compute in ("float", "double") and re.search(r"\?|fabs", expression) and not can_fail(expression)
+    chooses = compute in ("float", "double") and re.search(r"\?|fabs|AS_", expression) and not can_fail(expression)
     text += f"    {'SIMD_4 ' if chooses else ''}for (ptrdiff_t i = 0; i < count; i++) {{ "
     return text + f"{load} *(S_{out} *)(op + i * os) = PUT_{out}({expression}); }}\n    return status;\n}}\n"
 
@@ -319,6 +319,9 @@ def family(found):
                 if tag == "f16" and expression == cases.get("float") and _as_float(expression):
                     continue  # by the loop of float32: compilers find no conversion by instructions in a formula
                 said[tag] = expression
+                if expression in ("0", "1") and fields.get("returns") == "bool":
+                    slots[tag] = f"tgx_always_{expression}"  # no element is looked at
+                    continue
                 if said.get(SAME_BITS.get(tag)) == expression and has_no_sign(expression, fields.get("returns")):
                     slots[tag] = slots[SAME_BITS[tag]]
                     continue
