@@ -277,3 +277,43 @@ def test_rows_that_are_summed_together_have_the_bits_of_each_alone(n, dtype):
             assert f(window, 1).numpy().tobytes() == np.array(alone, dtype).tobytes()
             columns = f(window.t().contiguous(), 0)
             assert columns.numpy().tobytes() == np.array(alone, dtype).tobytes()
+
+
+DOWN = ["sum", "mean", "nansum", "prod", "amax", "amin", "argmax", "argmin", "count_nonzero", "any", "norm", "std"]
+
+
+@pytest.mark.parametrize("name", DOWN)
+@pytest.mark.parametrize("shape", [(200, 8), (33, 300), (2100, 64), (3, 40, 130)])
+def test_columns_a_few_elements_apart_have_the_bits_of_neighbours(name, shape):
+    call = tg.linalg.vector_norm if name == "norm" else getattr(tg, name)
+    few = {"dim": (0,) if name in ("norm", "std") else 0}
+    for dtype in (tg.float32, tg.float64, tg.int16, tg.bfloat16):
+        if name in ("mean", "nansum", "norm", "std") and not dtype.is_floating_point:
+            continue
+        x = uneven(*shape, seed=5)
+        x = x / 1e6 + 1 if name == "prod" else x
+        x[x.abs() < 1e-5] = float("nan") if name == "nansum" else 0.0
+        x = x.clamp(-300, 300).to(dtype)
+        want = call(x, **few)
+        for step in (2, 3, 4, 5):
+            wide = tg.full((*shape[:-1], step * shape[-1]), 7).to(dtype)
+            wide[..., 1::step] = x
+            assert bits(call(wide[..., 1::step], **few)) == bits(want), (dtype, step)
+
+
+def test_rows_are_not_read_beyond_their_last_element():
+    memory = np.full(64 * 301, np.nan, np.float32)
+    rows = np.lib.stride_tricks.as_strided(memory, (63, 150), (1204, 8))
+    rows[:] = 1
+    assert tg.from_numpy(rows).sum(0).tolist() == [63.0] * 150
+    assert tg.from_numpy(rows).amax(0).tolist() == [1.0] * 150
+
+
+@pytest.mark.parametrize("n", [1, 17, 63, 64, 65, 200, 5000])
+def test_nansum_is_the_sum_of_what_is_a_number(n):
+    x = uneven(n, 9, seed=7)
+    x[tg.arange(n) % 3 == 1] = float("nan")
+    cleaned = x.nan_to_num(0.0)
+    assert bits(x.nansum(0)) == bits(cleaned.nansum(0)) == bits(x.T.contiguous().nansum(1))
+    np.testing.assert_allclose(x.nansum(0).numpy(), cleaned.double().sum(0).numpy(), rtol=1e-5, atol=1e-3)
+    assert tg.full((n,), float("nan")).nansum().item() == 0

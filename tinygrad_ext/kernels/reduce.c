@@ -59,17 +59,28 @@ static int packed(const tgx_reduction *p, int d) {
     return p->reducer->packs && p->nred == 1 && p->rstride[0] == p->ksize[d] * p->itemsize;
 }
 
+#define MOST_SKIPPED 4
+
 /* The kept dimension along which outputs form tiles, or -1: the one whose neighbours lie behind each other, if going
- * along the reduced ones would be slower; and for short reductions any, the columns are gathered then. */
-static int unit_dim(const tgx_reduction *p) {
+ * along the reduced ones would be slower, or at most MOST_SKIPPED elements apart: whole rows are read then, which costs less than
+ * to walk down each column; and for short reductions any, the columns are gathered then. */
+static int unit_dim(tgx_reduction *p) {
     int last = p->nkept - 1, along = p->nred == 1 && p->rstride[0] == p->itemsize;
     if (along && p->count > p->reducer->tiled) return -1;
     if (last >= 0 && p->count * p->itemsize <= TGX_SHORT && p->ksize[last] >= NARROW) return last;
     if (along) return -1;
     for (int d = 0; d < p->nkept; d++)
         if (p->kstride[d] == p->itemsize) return p->ksize[d] >= NARROW || packed(p, d) ? d : -1;
+    for (int d = 0; d < p->nkept; d++)
+        if (p->kstride[d] > 0 && p->kstride[d] <= MOST_SKIPPED * p->itemsize && p->ksize[d] >= NARROW && p->nred &&
+            p->kstride[d] < p->rstride[p->nred - 1]) {
+            p->skip = (int)(p->kstride[d] / p->itemsize);
+            return d;
+        }
     return -1;
 }
+
+static int tile_width(const tgx_reduction *p) { return TGX_TILE / p->skip; }
 
 void tgx_reduction_plan(tgx_reduction *p, const char *x, const int64_t *sizes, const int64_t *strides, int ndim,
                         uint64_t mask, int itemsize) {
@@ -93,11 +104,12 @@ void tgx_reduction_plan(tgx_reduction *p, const char *x, const int64_t *sizes, c
         step *= p->ksize[d];
     }
     if (!p->count) p->nred = 0; /* the neutral state of `block` is the result */
+    p->skip = 1;
     p->unit = p->count ? unit_dim(p) : -1;
     p->ntiles = p->outputs;
     if (p->unit >= 0 && p->outputs) {
         int64_t width = p->ksize[p->unit];
-        p->ntiles = p->outputs / width * ((width + TGX_TILE - 1) / TGX_TILE);
+        p->ntiles = p->outputs / width * ((width + tile_width(p) - 1) / tile_width(p));
     }
     p->nspans = (p->count + TGX_BLOCK * TGX_SPAN - 1) / (TGX_BLOCK * TGX_SPAN);
 }
@@ -157,11 +169,11 @@ int tgx_reduction_at_once(const tgx_reduction *p, const char *x, const int64_t *
 
 /* ---- one block ---- */
 
-typedef struct { const char *x; int64_t first; ptrdiff_t ostep; int w; } tile_place;
+typedef struct { const char *x; int64_t first; ptrdiff_t ostep; int w, read; } tile_place;
 
-/* Where a tile begins in the operand and in the output, and how wide it is. */
+/* Where a tile begins in the operand and in the output, how wide it is, and how many elements of a row are read for it. */
 static tile_place place_of(const tgx_reduction *p, int64_t tile) {
-    tile_place at = {p->x, 0, 1, 1};
+    tile_place at = {p->x, 0, 1, 1, 1};
     int64_t per = 1, inside = 0, rest = tile;
     if (p->nkept == 1 && p->unit < 0) { /* the usual case, without divisions */
         at.x += tile * p->kstride[0];
@@ -169,11 +181,13 @@ static tile_place place_of(const tgx_reduction *p, int64_t tile) {
         return at;
     }
     if (p->unit >= 0) {
-        per = (p->ksize[p->unit] + TGX_TILE - 1) / TGX_TILE;
-        inside = tile % per * TGX_TILE;
+        const int most = tile_width(p);
+        per = (p->ksize[p->unit] + most - 1) / most;
+        inside = tile % per * most;
         rest = tile / per;
         int64_t left = p->ksize[p->unit] - inside;
-        at.w = left < TGX_TILE ? (int)left : TGX_TILE;
+        at.w = left < most ? (int)left : most;
+        at.read = left > most ? at.w * p->skip : (at.w - 1) * p->skip + 1;
         at.ostep = p->kout[p->unit];
     }
     for (int d = p->nkept - 1; d >= 0; d--) {
@@ -277,11 +291,21 @@ static void gathered_rows(const tgx_reduction *p, int w, int64_t n, const char *
     }
 }
 
-static void row_block(const tgx_reduction *p, const char *x, int w, int64_t start, int64_t n, tgx_acc *acc) {
+/* What lay between the outputs of a tile is left out. */
+static void draw_together(tgx_acc *acc, int skip, int w) {
+    for (int c = 1; c < w; c++) {
+        acc->a[c] = acc->a[c * skip], acc->b[c] = acc->b[c * skip];
+        acc->i[c] = acc->i[c * skip], acc->at[c] = acc->at[c * skip];
+    }
+}
+
+static void row_block(const tgx_reduction *p, const tile_place *at, int64_t start, int64_t n, tgx_acc *acc) {
     const char *rows[TGX_BLOCK];
-    list_rows(p, x, start, n, rows);
-    if (p->kstride[p->unit] == p->itemsize) {
-        p->reducer->rows(rows, n, w, start, p->aux, acc);
+    const int w = at->w;
+    list_rows(p, at->x, start, n, rows);
+    if (p->kstride[p->unit] == p->skip * p->itemsize) {
+        p->reducer->rows(rows, n, at->read, start, p->aux, acc);
+        if (p->skip > 1) draw_together(acc, p->skip, w);
     } else {
         _Alignas(64) char buffer[TGX_SHORT * TGX_TILE];
         gathered_rows(p, w, n, rows, buffer);
@@ -291,7 +315,7 @@ static void row_block(const tgx_reduction *p, const char *x, int w, int64_t star
 
 static void one_block(const tgx_reduction *p, const tile_place *at, int64_t j, tgx_acc *acc) {
     int64_t start = j * TGX_BLOCK, n = p->count - start < TGX_BLOCK ? p->count - start : TGX_BLOCK;
-    if (p->unit >= 0) row_block(p, at->x, at->w, start, n, acc);
+    if (p->unit >= 0) row_block(p, at, start, n, acc);
     else if (!p->nred) p->reducer->block(at->x, n, start, p->aux, acc);
     else if (p->nred == 1 && p->rstride[0] == p->itemsize)
         p->reducer->block(at->x + start * p->itemsize, n, start, p->aux, acc);

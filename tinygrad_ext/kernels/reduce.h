@@ -53,6 +53,7 @@ typedef struct {
     char *out, *out2;
     int itemsize, osize, osize2;
     int nkept, nred, unit;                 /* unit: kept dimension walked in tiles, or -1 */
+    int skip;                              /* elements from one output of a tile to the next: what lies between is reduced too */
     int64_t ksize[TGX_MAX_DIMS], rsize[TGX_MAX_DIMS];
     ptrdiff_t kstride[TGX_MAX_DIMS], rstride[TGX_MAX_DIMS], kout[TGX_MAX_DIMS];
     int64_t count, outputs;                /* elements per output; outputs */

@@ -21,6 +21,7 @@
 #include "reduce_few.h"
 #include "reduce_many.h"
 #include "reduce_sum.h"
+#include "reduce_nansum.h"
 #include "reduce_several.h"
 #include "reduce_moment.h"
 #include "reduce_order.h"

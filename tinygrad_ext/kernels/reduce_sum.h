@@ -274,7 +274,6 @@ ROWS_FN(sum_f32) {
 }
 
 #define FLOAT_FOLDS(S) \
-    LANED(nansum_##S, S, double, a, 0, STEP_NANSUM, ADD) \
     LANED(prod_##S, S, double, a, 1, STEP_PROD, MUL) LANED(count_##S, S, int64_t, i, 0, STEP_COUNT, ADD) \
     LANED(norm1_##S, S, double, a, 0, STEP_ABS, ADD) LANED(norm2_##S, S, double, a, 0, STEP_SQUARE, ADD) \
     LANED(normp_##S, S, double, a, 0, STEP_POWER, ADD)
