@@ -170,3 +170,39 @@ def test_one_index_for_a_row_has_the_bits_of_an_index_for_each_element(dtype, ho
 
 def bits(t):
     return t.contiguous().view(tg.uint8).numpy().tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("include", [True, False])
+def test_scatter_reduce_takes_complex_numbers(dtype, include):
+    x, index = tg.tensor([1 + 1j, 2, 3j], dtype=getattr(tg, dtype)), tg.tensor([0, 0, 2, 0])
+    src = tg.tensor([1j, 2.0, 1 - 1j, 3.0], dtype=x.dtype)
+    total, product = (1j + 2 + 3, 1j * 2 * 3) if not include else (1 + 1j + 1j + 5, (1 + 1j) * 6j)
+    last = (1 - 1j, 1 - 1j) if not include else (1 + 2j, 3j * (1 - 1j))
+    reduced = [x.scatter_reduce(0, index, src, how, include_self=include) for how in ("sum", "prod", "mean")]
+    assert reduced[0].tolist() == [total, 2, last[0]] and reduced[1].tolist() == [product, 2, last[1]]
+    means = [total / (3 + include), 2, last[0] / (1 + include)]
+    np.testing.assert_allclose(reduced[2].numpy(), np.array(means, dtype), rtol=1e-6)
+    with pytest.raises(
+        NotImplementedError, match="amax not implemented for 'ComplexFloat|ComplexDouble'.*sum, prod or"
+    ):
+        x.scatter_reduce(0, index, src, "amax")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int16", "complex64"])
+def test_means_of_scattered_elements_in_any_layout(dtype):
+    rng = np.random.default_rng(4)
+    index = tg.tensor(rng.integers(0, 40, (300, 5)))
+    x, src = (tg.tensor(rng.integers(-90, 90, n)).to(getattr(tg, dtype)) for n in ((50, 5), (300, 5)))
+    want = x.scatter_reduce(0, index, src, "mean")
+    turned = x.t().contiguous().t().scatter_reduce(0, index, src, "mean")
+    columns = [x[:, k].scatter_reduce(0, index[:, k], src[:, k], "mean") for k in range(5)]
+    assert want.tolist() == turned.tolist() == tg.stack(columns, 1).tolist()
+    rows = tg.tensor([[1], [0], [1]]).expand(3, 5)
+    assert x.scatter_reduce(0, rows, src, "mean").tolist() == x.scatter_reduce(0, rows.clone(), src, "mean").tolist()
+
+
+def test_a_mean_of_more_elements_than_are_counted_is_refused():
+    many = tg.zeros(1, dtype=tg.int64).expand(2**32)
+    with pytest.raises(NotImplementedError, match="counts up to 4294967294 elements along dim, got an index of shape"):
+        tg.zeros(2).scatter_reduce(0, many, tg.zeros(1).expand(2**32), "mean")

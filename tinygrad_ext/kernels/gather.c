@@ -273,28 +273,34 @@ static int scatter_reduce_shape(tgx_call *c) {
     while (k < sizeof reductions / sizeof *reductions && strcmp(how, reductions[k].name)) k++;
     if (k == sizeof reductions / sizeof *reductions)
         return tgx_fail(c, TGX_RUNTIME_ERROR, "reduce argument must be either sum, prod, mean, amax or amin, got %s", how);
-    if (tgx_is_complex(x->dtype))
-        return tgx_fail(c, TGX_NOT_IMPLEMENTED_ERROR, "\"scatter_reduce\" not implemented for '%s': scatter_add takes complex numbers",
-                        tgx_dtype_title(x->dtype));
+    if (tgx_is_complex(x->dtype) && reductions[k].kind > TGX_SCATTER_MUL)
+        return tgx_fail(c, TGX_NOT_IMPLEMENTED_ERROR, "\"scatter_reduce\" %s not implemented for '%s': complex numbers have no order, "
+                        "reduce them by sum, prod or mean", how, tgx_dtype_title(x->dtype));
     c->notes[0] = reductions[k].kind, c->notes[1] = reductions[k].mean;
     if (scattered_shape(c, reductions[k].kind, tgx_int(c, 5) ? "scatter" : "scatter_reduce")) return TGX_FAILED;
     if (!reductions[k].mean) return 0;
     if (!tgx_gather_loops_here()->mean[x->dtype])
         return tgx_fail(c, TGX_NOT_IMPLEMENTED_ERROR, "\"scatter_reduce\" mean not implemented for '%s': convert self and src first, "
                         "for example with .float()", tgx_dtype_title(x->dtype));
-    c->scratch_bytes = x->count * (int64_t)sizeof(int64_t);
+    const tgx_tensor index = tgx_lifted(tgx_in(c, 2));
+    if (index.count && index.sizes[tgx_int(c, 1)] > UINT32_MAX - 1)
+        return tgx_fail(c, TGX_NOT_IMPLEMENTED_ERROR, "scatter_reduce(): a mean counts up to 4294967294 elements along dim, got an index of "
+                        "shape %s: add up its parts one after the other", tgx_shape_text(&index));
+    c->scratch_bytes = x->count * (int64_t)sizeof(uint32_t);
     return 0;
 }
 
-/* Sums become means: divide by the number of elements that went into each. Where one index stands for whole rows, rows are counted. */
+/* Sums become means: divide by the number of elements that went into each. Where one index stands for whole rows, rows are counted.
+ * Numbers of 32 bits: a million counts at random wait for memory, and of 64 bits twice as long. */
 static int divide(tgx_call *c, const tgx_tensor *out, int dim, const tgx_tensor *index, int64_t include_self) {
-    int64_t strides[TGX_MAX_DIMS], sizes[TGX_MAX_DIMS], of_rows[TGX_MAX_DIMS], step = 1, one = 1;
-    tgx_tensor counts = *out, at = *index, single = {.data = (char *)&one, .count = 1, .dtype = TGX_I64};
+    int64_t strides[TGX_MAX_DIMS], sizes[TGX_MAX_DIMS], of_rows[TGX_MAX_DIMS], step = 1;
+    uint32_t one = 1;
+    tgx_tensor counts = *out, at = *index, single = {.data = (char *)&one, .count = 1, .dtype = TGX_I32};
     tgx_iter it;
     int rows = out->rank > 1;
     if (!index->count) return 0;
     for (int i = 0; i < out->rank; i++) rows &= i == dim || (!index->strides[i] && index->sizes[i] == out->sizes[i]);
-    counts.data = c->scratch, counts.sizes = sizes, counts.strides = strides, counts.dtype = TGX_I64, counts.flags = TGX_CONTIGUOUS;
+    counts.data = c->scratch, counts.sizes = sizes, counts.strides = strides, counts.dtype = TGX_I32, counts.flags = TGX_CONTIGUOUS;
     for (int i = out->rank - 1; i >= 0; i--) {
         sizes[i] = rows && i != dim ? 1 : out->sizes[i];
         strides[i] = step, step *= sizes[i];
@@ -304,7 +310,7 @@ static int divide(tgx_call *c, const tgx_tensor *out, int dim, const tgx_tensor 
         of_rows[dim] = at.count = index->sizes[dim], at.sizes = of_rows;
     }
     counts.count = step;
-    for (int64_t i = 0; i < step; i++) ((int64_t *)counts.data)[i] = include_self;
+    for (int64_t i = 0; i < step; i++) ((uint32_t *)counts.data)[i] = (uint32_t)include_self;
     if (scatter_into(c, &counts, dim, &at, &single, TGX_SCATTER_ADD)) return TGX_FAILED;
     for (int i = 0; rows && i < out->rank; i++) strides[i] = i == dim, sizes[i] = out->sizes[i];
     tgx_iter_begin(&it, out->sizes, out->rank);

@@ -13,7 +13,7 @@ typedef struct {
     tgx_loop gather[5];     /* by width; data: out, table, index. Checks as it goes */
     /* data: index, table, source. Stops with TGX_INDEX at an index that is outside. NULL where the dtype has no such reduction */
     tgx_loop scatter[TGX_SCATTER_KINDS][TGX_NTYPES];
-    tgx_loop mean[TGX_NTYPES];      /* data: sums, counts (int64): sums become means, rounded down for integers */
+    tgx_loop mean[TGX_NTYPES];      /* data: sums, counts (uint32): sums become means, rounded down for integers */
 } tgx_gather_table;
 
 const tgx_gather_table *tgx_gather_loops_here(void);

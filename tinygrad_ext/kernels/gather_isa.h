@@ -123,17 +123,19 @@ REDUCE_HALF(bf16)
 
 #define FLOOR(a, c) ((a) / (c) - ((a) % (c) < 0))
 #define MEAN_FLOAT(NAME, T) MEAN_BY(NAME, T, a / (T)c, \
-    if (s[0] == sizeof(T) && !s[1] && n) { \
-        const int64_t times = *(const int64_t *)data[1]; \
-        const T c = (T)(times > 1 ? times : 1); \
-        _Pragma("omp simd") for (ptrdiff_t i = 0; i < n; i++) ((T *)data[0])[i] /= c; \
+    if (s[0] == sizeof(T) && (!s[1] || s[1] == 4) && n) { \
+        const uint32_t *times = (const uint32_t *)data[1]; \
+        T *to = (T *)data[0]; \
+        const T c = (T)(*times > 1 ? *times : 1); \
+        if (s[1]) { _Pragma("omp simd") for (ptrdiff_t i = 0; i < n; i++) to[i] /= (T)(times[i] > 1 ? times[i] : 1); } \
+        else { _Pragma("omp simd") for (ptrdiff_t i = 0; i < n; i++) to[i] /= c; } \
         return 0; })
 #define MEAN(NAME, T, VALUE) MEAN_BY(NAME, T, VALUE, )
 #define MEAN_BY(NAME, T, VALUE, ALL) static int NAME(ARGS) { \
     ALL \
     for (ptrdiff_t i = 0; i < n; i++) { \
         T *at = (T *)(data[0] + i * s[0]); \
-        const int64_t c = INDEX(1); \
+        const int64_t c = *(const uint32_t *)(data[1] + i * s[1]); \
         const T a = *at; \
         if (c > 1) *at = (T)(VALUE); } \
     return 0; }
@@ -146,6 +148,8 @@ MEAN_FLOAT(mean_f32, float)
 MEAN(mean_f16, uint16_t, tgx_f32_to_f16(tgx_f16_to_f32(a) / (float)c))
 MEAN(mean_bf16, uint16_t, tgx_f32_to_bf16(tgx_bf16_to_f32(a) / (float)c))
 MEAN_FLOAT(mean_f64, double)
+MEAN(mean_c64, tgx_c64, a / (float)c)
+MEAN(mean_c128, tgx_c128, a / (double)c)
 
 #define NUMBERS(NAME) TGX_OF_INT(NAME), TGX_OF_HALF(NAME), TGX_OF_FLOAT(NAME)
 
@@ -157,5 +161,5 @@ const tgx_gather_table ISA(tgx_gathers) = {
      {TGX_OF_BOOL(and_), NUMBERS(mul_), TGX_OF_COMPLEX(mul_)},
      {TGX_OF_BOOL(or_), NUMBERS(max_)},
      {TGX_OF_BOOL(and_), NUMBERS(min_)}},
-    {NUMBERS(mean_)},
+    {NUMBERS(mean_), TGX_OF_COMPLEX(mean_)},
 };

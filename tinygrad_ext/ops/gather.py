@@ -303,7 +303,7 @@ def _reference_reduce(self, dim, index, src, reduce, *, include_self=True):
     ]
     start = self
     if not include_self:
-        if self.dtype.kind == "f":
+        if self.dtype.kind in "fc":
             low, high = -numpy.inf, numpy.inf
         elif self.dtype.kind == "b":
             low, high = False, True
@@ -315,7 +315,7 @@ def _reference_reduce(self, dim, index, src, reduce, *, include_self=True):
         counts = _reduced(numpy.full(self.shape, int(include_self), dtype=numpy.int64), dim, index, 1, numpy.add).clip(
             1
         )
-        out = out / counts if self.dtype.kind == "f" else out // counts
+        out = out / counts if self.dtype.kind in "fc" else out // counts
     return out.astype(self.dtype)
 
 
@@ -324,14 +324,14 @@ op(
     "-> Tensor",
     batch=batching_index.along("scatter_reduce.two"),
     kernel="scatter_reduce",
-    types="bool int float half",
+    types="bool int float half complex",
     variants="function method inplace out",
     grad={"self, src": _spread},
     jvp=_spread_slopes,
     samples=lambda make: [
         Sample(*a, r, include_self=s)
         for a in _repeated(make)
-        for r in ("sum", "prod", "mean", "amax", "amin")
+        for r in (("sum", "prod", "mean") if make.dtype.is_complex else ("sum", "prod", "mean", "amax", "amin"))
         for s in (True, False)
         if r != "mean" or make.dtype.name != "bool"
     ],
