@@ -188,7 +188,24 @@ _LAZY_NAMES = {
     "_C_API": "extension.table",
     "OutOfMemoryError": "cuda",
     "TypedStorage": "tensor.typed_storage",
-    "UntypedStorage": "tensor.copying",
+    **dict.fromkeys(
+        (
+            "BFloat16Storage",
+            "BoolStorage",
+            "ByteStorage",
+            "CharStorage",
+            "ComplexDoubleStorage",
+            "ComplexFloatStorage",
+            "DoubleStorage",
+            "FloatStorage",
+            "HalfStorage",
+            "IntStorage",
+            "LongStorage",
+            "ShortStorage",
+        ),
+        "tensor.legacy_storage",
+    ),
+    "UntypedStorage": "tensor.untyped_storage",
     **dict.fromkeys(
         (
             "are_deterministic_algorithms_enabled",

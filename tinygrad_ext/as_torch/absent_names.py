@@ -106,7 +106,7 @@ def make(place, name):
     if letter == "f":
         return absent.function(full, WHY)
     if letter == "e":
-        return enum.Enum(name, more.split(","))
+        return enum.Enum(name, [member for member in more.split(",") if member])
     if letter == "x":
         return type(name, (RuntimeError,), {"__doc__": f"Never raised: {WHY}."})
     if letter == "v":

@@ -3,6 +3,7 @@
 import warnings
 
 from tinygrad_ext.core.call.boundary import boundary as _boundary
+from tinygrad_ext.tensor import unset as _unset
 
 __all__ = [
     "are_deterministic_algorithms_enabled",
@@ -19,24 +20,28 @@ __all__ = [
     "use_deterministic_algorithms",
 ]
 
-_state = {"deterministic": False, "warn_only": False, "precision": "highest", "warn_always": False}
+_state = {"warn_only": False, "precision": "highest", "warn_always": False}
 
 
 @_boundary
 def use_deterministic_algorithms(mode, *, warn_only=False):
-    """Remember the wish. Nothing else changes: the same program gives the same bits here in any case."""
+    """Remember the wish, and fill elements that are not set, see `utils.deterministic.fill_uninitialized_memory`.
+
+    Nothing else changes: the same program gives the same bits here in any case.
+    """
     for name, value in (("mode", mode), ("warn_only", warn_only)):
         if not isinstance(value, bool):
             raise TypeError(
                 f"use_deterministic_algorithms(): argument '{name}' must be bool, not {type(value).__name__}"
             )
-    _state.update(deterministic=mode, warn_only=warn_only)
+    _unset.tell("deterministic", mode)
+    _state.update(warn_only=warn_only)
 
 
 @_boundary
 def are_deterministic_algorithms_enabled():
     """What `use_deterministic_algorithms` was told last; False at the start."""
-    return _state["deterministic"]
+    return _unset.told("deterministic")
 
 
 @_boundary
@@ -77,7 +82,7 @@ def set_deterministic_debug_mode(debug_mode):
 @_boundary
 def get_deterministic_debug_mode():
     """0, 1 or 2, as `set_deterministic_debug_mode` takes it."""
-    return (1 if _state["warn_only"] else 2) if _state["deterministic"] else 0
+    return (1 if _state["warn_only"] else 2) if are_deterministic_algorithms_enabled() else 0
 
 
 @_boundary

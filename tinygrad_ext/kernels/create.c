@@ -1,12 +1,21 @@
 /* Kernels that make tensors by size, by a number and like another, copies, and the in-place fills. See make.h.
  *
  * The arguments of a record stand before its kernels; "options" are the five of every factory. */
+#include <math.h>
 #include "make.h"
 #include "view.h"
 
 static const tgx_scalar ONE = {.f = 1, .i = 1, .given = 1};
 static int ones_run(tgx_call *c) { return tgx_fill_number(c, &ONE); }
 static int nothing_run(tgx_call *c) { return (void)c, 0; }
+
+/* What stands for "not set" where that is to be seen: nan, the largest integer, true. See tensor/unset.py. */
+static int unset_run(tgx_call *c) {
+    int dtype = tgx_out(c, 0)->dtype;
+    int bits = 8 * (int)tgx_itemsize[dtype] - tgx_is_signed(dtype);
+    tgx_scalar last = {.f = NAN, .i = bits < 64 ? (int64_t)(((uint64_t)1 << bits) - 1) : -1, .given = 1};
+    return tgx_fill_number(c, dtype == TGX_BOOL ? &ONE : &last);
+}
 
 /* ---- by size: (size, options) ------------------------------------------------------------------------------------ */
 
@@ -35,6 +44,7 @@ static int empty_shape(tgx_call *c) {
     return 0;
 }
 TGX_KERNEL(empty, empty_shape, nothing_run, TGX_ANY_LAYOUT | TGX_NATURAL)
+TGX_KERNEL(empty_told, empty_shape, unset_run, TGX_ANY_LAYOUT | TGX_NATURAL)
 
 /* The sizes are an argument, and the strides the next one. */
 static int strided(tgx_call *c, int size, int dtype) {
@@ -57,6 +67,7 @@ static int strided(tgx_call *c, int size, int dtype) {
 /* (size, stride, options) */
 static int empty_strided_shape(tgx_call *c) { return strided(c, 0, tgx_made_dtype(c, 2, c->services->default_dtype())); }
 TGX_KERNEL(empty_strided, empty_strided_shape, nothing_run, TGX_NATURAL)
+TGX_KERNEL(empty_strided_told, empty_strided_shape, unset_run, TGX_NATURAL)
 
 /* ---- of a number ------------------------------------------------------------------------------------------------- */
 
@@ -93,6 +104,7 @@ static int like_shape(tgx_call *c) {
     return dtype < 0 ? TGX_FAILED : tgx_made_like(c, t, dtype, 6);
 }
 TGX_KERNEL(empty_like, like_shape, nothing_run, TGX_NATURAL)
+TGX_KERNEL(empty_like_told, like_shape, unset_run, TGX_NATURAL)
 TGX_KERNEL(zeros_like, like_shape, tgx_fill_zero, TGX_NATURAL)
 TGX_KERNEL(ones_like, like_shape, ones_run, TGX_NATURAL)
 
@@ -101,12 +113,14 @@ static int new_shape(tgx_call *c) {
     return dtype < 0 ? TGX_FAILED : tgx_made(c, 1, dtype);
 }
 TGX_KERNEL(new_empty, new_shape, nothing_run, TGX_NATURAL)
+TGX_KERNEL(new_empty_told, new_shape, unset_run, TGX_NATURAL)
 TGX_KERNEL(new_zeros, new_shape, tgx_fill_zero, TGX_NATURAL)
 TGX_KERNEL(new_ones, new_shape, ones_run, TGX_NATURAL)
 
 /* (self, size, stride, options) */
 static int new_empty_strided_shape(tgx_call *c) { return strided(c, 1, tgx_made_dtype(c, 3, tgx_in(c, 0)->dtype)); }
 TGX_KERNEL(new_empty_strided, new_empty_strided_shape, nothing_run, TGX_NATURAL)
+TGX_KERNEL(new_empty_strided_told, new_empty_strided_shape, unset_run, TGX_NATURAL)
 
 /* (self, fill_value, options, memory_format) */
 static int full_like_shape(tgx_call *c) {

@@ -15,16 +15,13 @@ from tinygrad_ext.core.call.levels import atomic
 from tinygrad_ext.core.call.modes import is_grad_enabled
 from tinygrad_ext.core.call.op_tables import functions
 from tinygrad_ext.core.call.subclass import attributes_of, set_attributes
-from tinygrad_ext.core.data import storage as _storage
 from tinygrad_ext.core.data.devices import copy_of
-from tinygrad_ext.core.data.dtype import device
-from tinygrad_ext.core.data.shared import block_of
 from tinygrad_ext.core.data.slots import get_slot, set_slot
 from tinygrad_ext.core.data.tensor import Parameter, Tensor
 from tinygrad_ext.core.grad.methods import increment, leave_base
-from tinygrad_ext.tensor import sharing
-from tinygrad_ext.tensor.interop import from_numpy
-from tinygrad_ext.tensor.typed_storage import TypedStorage, contiguous_place, new_storage, require_cpu, storage_shown
+from tinygrad_ext.tensor import unset
+from tinygrad_ext.tensor.typed_storage import TypedStorage, storage_shown
+from tinygrad_ext.tensor.untyped_storage import UntypedStorage, storage_over
 
 # ---- pickle --------------------------------------------------------------------------------------------------------
 
@@ -94,6 +91,21 @@ def _asked_as_tensor(cls, func, types, args=(), kwargs=None):
     return _default_of(getattr(cls, "_parameter_of", cls))(func, types, args, kwargs)
 
 
+def _told_of(cls, name):
+    """A protocol's method of a subclass for the class of its parameters: one of the subclass's own is told that one.
+
+    So what it makes with `cls(...)` is an instance as always.
+    """
+    found = next(f for c in cls.__mro__ if (f := vars(c).get(name)))
+    if not isinstance(found, classmethod) or found is vars(Tensor).get(name):
+        return found
+
+    def ask(made, func, types, args=(), kwargs=None):
+        return getattr(cls, name)(func, tuple(getattr(t, "_parameter_of", t) for t in types), args, kwargs or {})
+
+    return classmethod(ask)
+
+
 def _default_of(cls):
     return vars(Tensor)["__torch_function__"].__get__(None, cls)
 
@@ -117,10 +129,11 @@ def parameter_class(cls):
             "__module__": cls.__module__,
             "__qualname__": cls.__qualname__,
             "__doc__": cls.__doc__,
-            # else that of Parameter
-            "__torch_function__": next(f for c in cls.__mro__ if (f := vars(c).get("__torch_function__"))),
+            "__torch_function__": _told_of(cls, "__torch_function__"),  # else that of Parameter
             "_parameter_of": cls,
         }
+        if getattr(cls, "__torch_dispatch__", None) is not getattr(Tensor, "__torch_dispatch__", None):
+            body["__torch_dispatch__"] = _told_of(cls, "__torch_dispatch__")
         made = _parameter_classes[cls] = type(cls)(cls.__name__, (cls, _asks_as_tensor(), Parameter), body)
     return made
 
@@ -174,154 +187,17 @@ def _init_parameter(self, data, requires_grad):
 # ---- storage -------------------------------------------------------------------------------------------------------
 
 
-class UntypedStorage:
-    """The block of memory behind a tensor, as bytes.
-
-    Args:
-        storage: the number of bytes of a new one, which are not set, or the bytes as a sequence of ints.
-        device: the cpu.
-    """
-
-    __slots__ = ("_storage",)
-
-    def __init__(self, storage=0, *, device=None):
-        require_cpu("UntypedStorage", device)
-        self._storage = storage if isinstance(storage, _storage.Storage) else new_storage(storage)
-
-    def new(self):
-        """One of no bytes."""
-        return UntypedStorage()
-
-    def data_ptr(self):
-        """Address of the first byte."""
-        return _storage.storage_facts(self._storage)[0] if self._storage is not None else 0
-
-    def nbytes(self):
-        """Number of bytes."""
-        return _storage.storage_facts(self._storage)[1] if self._storage is not None else 0
-
-    size = __len__ = nbytes
-
-    @staticmethod
-    def from_file(filename, shared=False, nbytes=0):
-        """The first bytes of a file; written back to it where they are shared."""
-        import numpy as np  # lazy, as below: it takes as long as the whole import
-
-        mapped = np.memmap(filename, mode="r+" if shared else "c", shape=(nbytes,)) if nbytes else np.empty(0, "u1")
-        return from_numpy(mapped).untyped_storage()
-
-    def untyped(self):
-        """Itself: it is one already."""
-        return self
-
-    @property
-    def __array_interface__(self):
-        return {"data": (self.data_ptr(), False), "typestr": "|u1", "shape": (self.nbytes(),), "version": 3}
-
-    def __getitem__(self, at):
-        found = self._array()[contiguous_place(at)]
-        if not isinstance(at, slice):
-            return int(found)
-        return from_numpy(found).untyped_storage()
-
-    def __setitem__(self, at, value):
-        self._array()[at] = value
-
-    def __iter__(self):
-        return iter(self.tolist())
-
-    def __sizeof__(self):
-        return object.__sizeof__(self) + self.nbytes()
-
-    def __copy__(self):
-        return self.clone()
-
-    def __deepcopy__(self, memo):
-        return self if self._storage is None else UntypedStorage(copy_of(self._storage, memo))
-
-    @property
-    def device(self):
-        """Where the bytes are: the cpu, or meta where there are none."""
-        return device("meta" if self._storage is None else "cpu")
-
-    is_cuda = property(lambda self: False)
-
-    def element_size(self):
-        """1."""
-        return 1
-
-    def cpu(self):
-        """Itself: it is on the cpu."""
-        return self
-
-    def clone(self):
-        """Another block with the same bytes."""
-        return from_numpy(self._array().copy()).untyped_storage()
-
-    def copy_(self, source, non_blocking=None):
-        """Write as many bytes of another block to this one. RuntimeError for blocks of another size."""
-        if not isinstance(source, (UntypedStorage, TypedStorage)):
-            raise TypeError(f"UntypedStorage.copy_: argument 'src' must be a storage, not {class_name(source)}")
-        if source.nbytes() != self.nbytes():
-            raise RuntimeError(
-                f"UntypedStorage.copy_: size does not match, self was {self.nbytes()} bytes but src was "
-                f"{source.nbytes()} bytes"
-            )
-        self._array()[:] = source.untyped()._array()
-        return self
-
-    def fill_(self, value):
-        """Write one int, modulo 256, to all bytes. RuntimeError for anything else."""
-        if not isinstance(value, int):
-            raise RuntimeError(f"UntypedStorage.fill_: fill_ expects int, but got {type(value).__name__}")
-        self._array()[:] = value & 255
-        return self
-
-    def resize_(self, size):
-        """NotImplementedError for another size: a tensor keeps its memory."""
-        if size != self.nbytes():
-            raise NotImplementedError(
-                f"UntypedStorage.resize_: there are {self.nbytes()} bytes, and {size} are wanted: a tensor keeps its "
-                "memory. Drop the tensor, or make one of another size"
-            )
-        return self
-
-    def tolist(self):
-        """The bytes as a list."""
-        return self._array().tolist()
-
-    def _array(self):
-        import numpy as np
-
-        return np.asarray(self)
-
-    def is_shared(self):
-        """Whether other processes may share the memory."""
-        return self._storage is not None and block_of(self._storage) is not None
-
-    def share_memory_(self):
-        """Move the memory, with all tensors over it, into one that other processes share."""
-        if self._storage is None:
-            raise RuntimeError("_share_fd_: only available on CPU; the storage of a meta tensor has no memory")
-        sharing.share_storage(self._storage, self.nbytes())
-        return self
-
-    def __eq__(self, other):
-        return isinstance(other, UntypedStorage) and self._storage is other._storage
-
-    def __hash__(self):
-        return hash(id(self._storage))
-
-    def __repr__(self):
-        return f"[UntypedStorage of size {self.nbytes()}]"
-
-
 def _resize_(self, *sizes, memory_format=None):
     """Another shape for this tensor, row-major over its memory; new elements are not set."""
     sizes = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes
     if self.requires_grad:
         raise RuntimeError("cannot resize variables that require grad: detach() the tensor first")
-    return _core.resize(self, sizes)
+    if not unset.fills():
+        return _core.resize(self, sizes)
+    before = self.untyped_storage().nbytes()
+    _core.resize(self, sizes)
+    unset.fill_from(self, before)
+    return self
 
 
 def _resize_as_(self, other, *, memory_format=None):
@@ -371,22 +247,27 @@ def _shown_by(self, source, offset, size, stride):
     return _core.window(block._storage, self.dtype, size, stride, offset)
 
 
-def _untyped_storage(self):
-    made = UntypedStorage.__new__(UntypedStorage)
-    made._storage = _core.storage_of(self)  # None on meta
-    return made
+def _module_load(self, other, assign=False):
+    """Another tensor, which a parameter or buffer is swapped with by `load_state_dict`, see `utils.swap_tensors`.
+
+    Args:
+        other: the loaded value.
+        assign: take its memory and dtype instead of copying into this tensor's.
+    """
+    return other.detach() if assign else self.copy_(other).detach()
 
 
 METHODS = {
     "as_subclass": _subclass.as_subclass,
     "_make_subclass": staticmethod(_subclass.make_subclass),
     "_make_wrapper_subclass": staticmethod(_subclass.make_wrapper_subclass),
-    "untyped_storage": _untyped_storage,
+    "untyped_storage": lambda self: storage_over(_core.storage_of(self)),  # None on meta
     "storage": lambda self: storage_shown(self),
     "is_pinned": lambda self: False,
     "resize_": _resize_,
     "resize_as_": _resize_as_,
     "set_": _set_,
+    "module_load": _module_load,
 }
 
 

@@ -1,12 +1,14 @@
 """`Tensor.storage()`: the memory behind a tensor as numbers of its dtype, one after the other."""
 
+import copy
+import functools
 from collections.abc import Sequence
 from numbers import Integral
 
 from tinygrad_ext.core.call.elsewhere import class_name
 from tinygrad_ext.core.call.op_tables import functions
 from tinygrad_ext.core.data import storage as _storage
-from tinygrad_ext.core.data.dtype import device, get_default_dtype
+from tinygrad_ext.core.data.dtype import by_name, device, get_default_dtype
 from tinygrad_ext.core.data.tensor import Tensor
 
 
@@ -20,12 +22,13 @@ class TypedStorage:
         device: the cpu.
     """
 
-    __slots__ = ("_shown",)
+    __slots__ = ("_file", "_shown")
 
     def __init__(self, content=0, *, wrap_storage=None, dtype=None, device=None):
         dtype = dtype or get_default_dtype()
         require_cpu("TypedStorage", device)
         if wrap_storage is not None:
+            self._file = wrap_storage.filename
             self._shown = functions["empty"](0, dtype=dtype).set_(wrap_storage)
         elif (count := size_asked(content)) is not None or isinstance(content, bool):
             self._shown = functions["empty"](int(content) if count is None else count, dtype=dtype)
@@ -99,8 +102,61 @@ class TypedStorage:
         """Whether other processes may share the memory."""
         return self.untyped().is_shared()
 
+    def share_memory_(self):
+        """Move the memory, with all tensors over it, into one that other processes share."""
+        self.untyped().share_memory_()
+        return self
+
+    def resizable(self):
+        """Whether the memory is this library's, so that it may change its size."""
+        return self.untyped().resizable()
+
+    def resize_(self, size):
+        """Another number of elements; see UntypedStorage.resize_."""
+        memory = self.untyped()
+        self._shown = functions["empty"](0, dtype=self.dtype)  # lets go of the memory, which may be another one then
+        self._shown.set_(memory.resize_(size * self.element_size()))
+        return self
+
+    def __iter__(self):
+        return iter(self.tolist())
+
+    def __eq__(self, other):
+        return isinstance(other, TypedStorage) and self.untyped() == other.untyped()
+
+    def __hash__(self):
+        return hash(self.untyped())
+
+    def __copy__(self):
+        return self.clone()
+
+    def __deepcopy__(self, memo):
+        return TypedStorage(wrap_storage=copy.deepcopy(self.untyped(), memo), dtype=self.dtype)
+
+    _untyped_storage = property(lambda self: self.untyped())
+    _cdata = property(lambda self: self.untyped()._cdata)
+    filename = property(lambda self: getattr(self, "_file", None))  # of what from_file gives of a shared file
+    is_cuda = property(lambda self: False)
+
+    def cpu(self):
+        """Itself: it is on the cpu."""
+        return self
+
+    def _to(self, dtype):
+        return storage_shown(self._shown.to(dtype))
+
     def __repr__(self):
         return f"[TypedStorage of {self.dtype} and size {len(self)}]"
+
+
+for _name, _dtype in {
+    **{name: name for name in ("bool", "double", "float", "half", "int", "long", "short", "bfloat16")},
+    "byte": "uint8",
+    "char": "int8",
+    "complex_float": "complex64",
+    "complex_double": "complex128",
+}.items():
+    setattr(TypedStorage, _name, functools.partialmethod(TypedStorage._to, by_name[_dtype]))
 
 
 def storage_shown(tensor):

@@ -11,6 +11,7 @@ _LAZY = (
     "collect_env",
     "cpp_extension",
     "data",
+    "deterministic",
     "hooks",
     "tensorboard",
     "weak",
@@ -22,6 +23,8 @@ _LAZY = (
 def __getattr__(name):
     if name == "include_paths":
         return importlib.import_module(f"{__name__}.cpp_extension").include_paths
+    if name == "swap_tensors":
+        return importlib.import_module(f"{__name__}.swapping").swap_tensors
     if name in _LAZY:
         return importlib.import_module(f"{__name__}.{name}")
     raise no_attribute(__name__, name, _LAZY)

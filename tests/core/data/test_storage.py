@@ -1,14 +1,18 @@
 """Memory that cannot be had is refused, and the refusal leaves the allocator's books as they were; what is cached."""
 
+import copy
 import os
+import pickle
 import resource
 import sys
+import weakref
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import tinygrad_ext as tg
+from tinygrad_ext.tensor.legacy_storage import LegacyStorage
 
 
 def test_a_refused_allocation_leaves_the_books_right():
@@ -198,3 +202,135 @@ def test_typed_storages_copy_the_bytes_of_storages_of_as_many():
     ones = tg.ones(3).view(tg.int32)
     assert made.copy_(ones.storage()).tolist() == [1.0] * 3
     assert made.copy_(tg.TypedStorage([5, 6, 7], dtype=tg.int32)).untyped().tolist()[::4] == [5, 6, 7]
+
+
+def test_storages_change_their_size_where_their_memory_is():
+    t = tg.tensor([1, 2, 3], dtype=tg.uint8)
+    memory = t.untyped_storage()
+    assert memory.resizable() and memory.resize_(0) is memory and len(memory) == 0 == t.untyped_storage().nbytes()
+    assert memory.resize_(2).tolist() == [1, 2] and t.shape == (3,) and t.tolist() == [1, 2, 3]
+    with pytest.raises(RuntimeError, match="must not be negative, but is -1"):
+        memory.resize_(-1)
+    with pytest.raises(NotImplementedError, match="there are 2 bytes, and 4096 are wanted: a tensor over them"):
+        memory.resize_(4096)
+    alone = tg.UntypedStorage([5, 6])
+    assert len(alone.resize_(4096)) == 4096 and alone[:2].tolist() == [5, 6]
+    shown = tg.TypedStorage([5, 6], dtype=tg.int64)
+    assert len(shown.resize_(1000)) == 1000 and shown[:2] == [5, 6] and shown.resizable()
+    lent = tg.from_numpy(np.ones(2)).untyped_storage()
+    assert not lent.resizable() and lent.resize_(16) is lent
+    with pytest.raises(RuntimeError, match="not resizable"):
+        lent.resize_(8)
+    assert tg.ones(2, device="meta").untyped_storage().resize_(5).nbytes() == 0
+
+
+def test_storages_tell_what_memory_they_have_in_common():
+    t = tg.ones(2)
+    memory = t.untyped_storage()
+    memory.note = "mine"
+    assert weakref.ref(memory)() is memory and memory.note == "mine"
+    assert t[1:].untyped_storage() == memory and memory._cdata == t.storage()._cdata == t[1:].untyped_storage()._cdata
+    assert tg.ones(2).untyped_storage()._cdata != memory._cdata
+    assert tg.ones(2, device="meta").untyped_storage()._cdata == 0
+    again = pickle.loads(pickle.dumps(tg.UntypedStorage([1, 2])))
+    assert again.tolist() == [1, 2] and copy.deepcopy(memory) != memory
+
+
+ORDERED = {
+    tg.int16: ([1, 256], [256, 1]),
+    tg.int32: ([1, 2], [1 << 24, 2 << 24]),
+    tg.uint8: ([1, 2], [1, 2]),
+    tg.complex64: ([complex(1, 2)], None),
+}
+
+
+@pytest.mark.parametrize("dtype", ORDERED, ids=str)
+def test_bytes_of_numbers_are_turned(dtype):
+    numbers, turned = ORDERED[dtype]
+    t = tg.tensor(numbers, dtype=dtype)
+    t.untyped_storage().byteswap(dtype)
+    assert t.tolist() == (turned or t.numpy().tolist()) and (turned or t.tolist() != numbers)
+    t.untyped_storage().byteswap(dtype)
+    assert t.tolist() == numbers
+
+
+LEGACY = {
+    "BFloat16Storage": tg.bfloat16,
+    "BoolStorage": tg.bool,
+    "ByteStorage": tg.uint8,
+    "CharStorage": tg.int8,
+    "ComplexDoubleStorage": tg.complex128,
+    "ComplexFloatStorage": tg.complex64,
+    "DoubleStorage": tg.float64,
+    "FloatStorage": tg.float32,
+    "HalfStorage": tg.float16,
+    "IntStorage": tg.int32,
+    "LongStorage": tg.int64,
+    "ShortStorage": tg.int16,
+}
+
+
+@pytest.mark.parametrize("name", LEGACY)
+def test_storages_by_dtype(name, tmp_path):
+    kind, dtype = getattr(tg, name), LEGACY[name]
+    made = kind([1, 0, 1])
+    assert type(made) is tg.TypedStorage and made.dtype == dtype and made.tolist() == [1, 0, 1] and len(kind(4)) == 4
+    assert isinstance(made, kind) and made.type() == f"torch.{name}"
+    assert [other for other in LEGACY if isinstance(made, getattr(tg, other))] == [name]
+    assert not isinstance(tg.ones(2, device="meta", dtype=dtype).storage(), kind)
+    assert kind(wrap_storage=made.untyped()).tolist() == [1, 0, 1]
+    data = tg.tensor([1, 0, 1, 1], dtype=dtype)
+    raw = bytes(data.untyped_storage().tolist())
+    size = data.element_size()
+    assert kind.from_buffer(raw, count=2, offset=size, byte_order="native").tolist() == data[1:3].tolist()
+    data.untyped_storage().byteswap(dtype)
+    turned = bytes(data.untyped_storage().tolist())
+    other = "big" if sys.byteorder == "little" else "little"
+    assert kind.from_buffer(turned, byte_order=other).tolist() == [1, 0, 1, 1]
+    path = tmp_path / "numbers"
+    path.write_bytes(raw)
+    mapped = kind.from_file(str(path), True, 4)
+    assert mapped.tolist() == [1, 0, 1, 1] and mapped.filename == str(path) and made.filename is None
+    mapped[1] = 1
+    assert path.read_bytes()[size : 2 * size] == raw[:size]
+
+
+CONVERTED = {
+    "bfloat16": tg.bfloat16,
+    "bool": tg.bool,
+    "byte": tg.uint8,
+    "char": tg.int8,
+    "complex_double": tg.complex128,
+    "complex_float": tg.complex64,
+    "double": tg.float64,
+    "float": tg.float32,
+    "half": tg.float16,
+    "int": tg.int32,
+    "long": tg.int64,
+    "short": tg.int16,
+}
+
+
+@pytest.mark.parametrize("name", CONVERTED)
+def test_typed_storages_are_converted(name):
+    made = tg.TypedStorage([1.0, 0.0])
+    found = getattr(made, name)()
+    assert found.dtype == CONVERTED[name] and found.tolist() == [1, 0] and made.cpu() is made and list(found) == [1, 0]
+    assert copy.copy(found) != found and copy.deepcopy(found).tolist() == [1, 0]
+    assert hash(found) == hash(found.untyped())
+    assert found == tg.TypedStorage(wrap_storage=found.untyped(), dtype=found.dtype) and found != found.untyped()
+
+
+REFUSED = {
+    "abstract": (lambda: LegacyStorage(3), RuntimeError, "Only child classes of _LegacyStorage can be instantiated"),
+    "keyword": (lambda: tg.IntStorage(3, dtype=tg.int64), RuntimeError, "Keyword argument 'dtype' cannot be specified"),
+    "arguments": (lambda: tg.IntStorage(3, 4), RuntimeError, "Too many positional arguments"),
+    "order": (lambda: tg.IntStorage.from_buffer(b"abcd", "odd"), ValueError, "invalid byte_order 'odd'"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refusals_of_storages_by_dtype(case):
+    call, error, text = REFUSED[case]
+    with pytest.raises(error, match=text):
+        call()

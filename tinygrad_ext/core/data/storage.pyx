@@ -167,6 +167,15 @@ cdef class Storage:
         self._need_host("lent")
         PyBuffer_FillInfo(view, self, self.data, self.nbytes, self.readonly, flags)
 
+    def resize(self, size_t nbytes):
+        """Let it be of so many bytes where its block is; whether it could. Tensors over it point into the block, which stays."""
+        if self.owner is not None or self.device_id:
+            raise RuntimeError("Trying to resize storage that is not resizable: its memory was lent by another library")
+        if nbytes > self.block:
+            return False
+        self.nbytes = nbytes
+        return True
+
     def _need_host(self, done):
         if self.device_id:
             raise NotImplementedError(f"memory of a plugin's device cannot be {done} as it is: move the tensor first, with "
@@ -224,6 +233,11 @@ def empty_storage(size_t nbytes):
 def storage_facts(Storage s not None):
     """Address and bytes of a storage."""
     return <size_t>s.data, s.nbytes
+
+
+def is_own(Storage s not None):
+    """Whether the memory was not lent."""
+    return s.owner is None and not s.device_id
 
 
 def empty_cache():

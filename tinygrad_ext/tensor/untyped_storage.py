@@ -1,0 +1,192 @@
+"""The memory behind a tensor as bytes: `Tensor.untyped_storage()`."""
+
+import sys
+
+from tinygrad_ext.core.call.elsewhere import class_name
+from tinygrad_ext.core.data import storage as _storage
+from tinygrad_ext.core.data.devices import copy_of
+from tinygrad_ext.core.data.dtype import device
+from tinygrad_ext.core.data.shared import block_of
+from tinygrad_ext.tensor import sharing, unset
+from tinygrad_ext.tensor.interop import from_numpy
+from tinygrad_ext.tensor.typed_storage import TypedStorage, contiguous_place, new_storage, require_cpu
+
+
+class UntypedStorage:
+    """The block of memory behind a tensor, as bytes.
+
+    Args:
+        storage: the number of bytes of a new one, which are not set, or the bytes as a sequence of ints.
+        device: the cpu.
+    """
+
+    def __init__(self, storage=0, *, device=None):
+        require_cpu("UntypedStorage", device)
+        self._storage = storage if isinstance(storage, _storage.Storage) else new_storage(storage)
+
+    def new(self):
+        """One of no bytes."""
+        return UntypedStorage()
+
+    def data_ptr(self):
+        """Address of the first byte."""
+        return _storage.storage_facts(self._storage)[0] if self._storage is not None else 0
+
+    def nbytes(self):
+        """Number of bytes."""
+        return _storage.storage_facts(self._storage)[1] if self._storage is not None else 0
+
+    size = __len__ = nbytes
+
+    @staticmethod
+    def from_file(filename, shared=False, nbytes=0):
+        """The first bytes of a file; written back to it where they are shared."""
+        import numpy as np  # lazy, as below: it takes as long as the whole import
+
+        mapped = np.memmap(filename, mode="r+" if shared else "c", shape=(nbytes,)) if nbytes else np.empty(0, "u1")
+        made = from_numpy(mapped).untyped_storage()
+        made.filename = filename if shared else None
+        return made
+
+    filename = None  # of what from_file gives of a shared file
+
+    def untyped(self):
+        """Itself: it is one already."""
+        return self
+
+    @property
+    def __array_interface__(self):
+        return {"data": (self.data_ptr(), False), "typestr": "|u1", "shape": (self.nbytes(),), "version": 3}
+
+    def __getitem__(self, at):
+        found = self._array()[contiguous_place(at)]
+        if not isinstance(at, slice):
+            return int(found)
+        return from_numpy(found).untyped_storage()
+
+    def __setitem__(self, at, value):
+        self._array()[at] = value
+
+    def __iter__(self):
+        return iter(self.tolist())
+
+    def __sizeof__(self):
+        return object.__sizeof__(self) + self.nbytes()
+
+    def __copy__(self):
+        return self.clone()
+
+    def __deepcopy__(self, memo):
+        return self if self._storage is None else UntypedStorage(copy_of(self._storage, memo))
+
+    @property
+    def device(self):
+        """Where the bytes are: the cpu, or meta where there are none."""
+        return device("meta" if self._storage is None else "cpu")
+
+    is_cuda = property(lambda self: False)
+
+    def element_size(self):
+        """1."""
+        return 1
+
+    def cpu(self):
+        """Itself: it is on the cpu."""
+        return self
+
+    def clone(self):
+        """Another block with the same bytes."""
+        return from_numpy(self._array().copy()).untyped_storage()
+
+    def copy_(self, source, non_blocking=None):
+        """Write as many bytes of another block to this one. RuntimeError for blocks of another size."""
+        if not isinstance(source, (UntypedStorage, TypedStorage)):
+            raise TypeError(f"UntypedStorage.copy_: argument 'src' must be a storage, not {class_name(source)}")
+        if source.nbytes() != self.nbytes():
+            raise RuntimeError(
+                f"UntypedStorage.copy_: size does not match, self was {self.nbytes()} bytes but src was "
+                f"{source.nbytes()} bytes"
+            )
+        self._array()[:] = source.untyped()._array()
+        return self
+
+    def fill_(self, value):
+        """Write one int, modulo 256, to all bytes. RuntimeError for anything else."""
+        if not isinstance(value, int):
+            raise RuntimeError(f"UntypedStorage.fill_: fill_ expects int, but got {type(value).__name__}")
+        self._array()[:] = value & 255
+        return self
+
+    def resize_(self, size):
+        """Another number of bytes; new ones are not set. Tensors over it keep their sizes.
+
+        NotImplementedError for more bytes than the memory has room for, while tensors are over it: they point into it.
+        """
+        before = self.nbytes()
+        if size < 0:
+            raise RuntimeError(f"UntypedStorage.resize_: the number of bytes must not be negative, but is {size}")
+        if self._storage is None or size == before:
+            return self
+        if not self._storage.resize(size):
+            if sys.getrefcount(self._storage) > 2:  # this one's, and that of the question
+                raise NotImplementedError(
+                    f"UntypedStorage.resize_: there are {before} bytes, and {size} are wanted: a tensor over them "
+                    "keeps its memory. Drop the tensor, or call its resize_()"
+                )
+            grown = new_storage(size)
+            memoryview(grown)[:before] = memoryview(self._storage)
+            self._storage = grown
+        if size > before and unset.fills():
+            self._array()[before:] = 255
+        return self
+
+    def resizable(self):
+        """Whether the memory is this library's, so that it may change its size."""
+        return self._storage is None or _storage.is_own(self._storage)
+
+    def byteswap(self, dtype):
+        """Turn the order of the bytes of each number of this dtype, in place; of complex ones of each part."""
+        size = dtype.itemsize // (2 if dtype.is_complex else 1)
+        if size > 1:
+            self._array().view(f"u{size}").byteswap(inplace=True)
+
+    @property
+    def _cdata(self):
+        """A number that storages over the same memory have in common."""
+        return 0 if self._storage is None else id(self._storage)
+
+    def tolist(self):
+        """The bytes as a list."""
+        return self._array().tolist()
+
+    def _array(self):
+        import numpy as np
+
+        return np.asarray(self)
+
+    def is_shared(self):
+        """Whether other processes may share the memory."""
+        return self._storage is not None and block_of(self._storage) is not None
+
+    def share_memory_(self):
+        """Move the memory, with all tensors over it, into one that other processes share."""
+        if self._storage is None:
+            raise RuntimeError("_share_fd_: only available on CPU; the storage of a meta tensor has no memory")
+        sharing.share_storage(self._storage, self.nbytes())
+        return self
+
+    def __eq__(self, other):
+        return isinstance(other, UntypedStorage) and self._storage is other._storage
+
+    def __hash__(self):
+        return hash(id(self._storage))
+
+    def __repr__(self):
+        return f"[UntypedStorage of size {self.nbytes()}]"
+
+
+def storage_over(block):
+    """What shows a block of memory; None on meta."""
+    made = UntypedStorage.__new__(UntypedStorage)
+    made._storage = block
+    return made
