@@ -4,6 +4,7 @@ import tinygrad_ext as tg
 from tinygrad_ext.core.call.boundary import boundary
 
 from ..utils.grads import clear_grads
+from . import conversion
 from .parameter import Parameter
 
 
@@ -27,9 +28,12 @@ class Converting:
     def _apply_to_parameter(self, fn, name, parameter):
         with tg.no_grad():
             data = fn(parameter)
+            if conversion.swaps(data):
+                conversion.swap_parameter(self, name, parameter, data, fn)
+                return
             grad = None if parameter.grad is None else fn(parameter.grad)
         # An optimizer holds on to the object, so it is kept; only between meta and real memory it cannot be.
-        if data.device == parameter.device:
+        if data.device == parameter.device and not conversion.get_overwrite_module_params_on_conversion():
             parameter.grad = None  # the old gradient does not fit the new dtype
             parameter.data = data
         else:

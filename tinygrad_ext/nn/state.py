@@ -15,6 +15,7 @@ from tinygrad_ext.core.call.boundary import boundary
 from tinygrad_ext.ops.record import BUILTIN
 from tinygrad_ext.registry.module_registrar import owner_of
 
+from .conversion import get_swap_module_params_on_conversion, swap_loaded
 from .hooks import _add
 from .parameter import Parameter, is_lazy
 from .walk import suggestion
@@ -320,15 +321,20 @@ def _load_tensor(module, name, current, given, key, assign):
             f"size mismatch for {key}: copying a param with shape {given.shape} from checkpoint, "
             f"the shape in current model is {current.shape}."
         )
+    doing, swap = "copying", get_swap_module_params_on_conversion()
     try:
-        if assign:
+        if swap:
+            doing = "swapping"
+            with tg.no_grad():
+                swap_loaded(current, given, assign)
+        elif assign:
             _assign(module, name, current, given)
         else:
             with tg.no_grad():
                 current.copy_(given)
     except Exception as error:
         return (
-            f'While copying the parameter named "{key}", whose dimensions in the model are {current.shape} '
+            f'While {doing} the parameter named "{key}", whose dimensions in the model are {current.shape} '
             f"and whose dimensions in the checkpoint are {given.shape}, an exception occurred: {error!r}."
         )
     return None

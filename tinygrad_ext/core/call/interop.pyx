@@ -230,8 +230,10 @@ def is_readonly(Tensor t not None):
 
 
 def share_memory_from(Tensor t not None, Tensor source not None):
-    """Let t be the window on memory that source is, keeping t's identity."""
+    """Let t be the window on memory that source is, or a wrapper that says to be where source does, keeping t's identity."""
     set_geometry(t, source)
+    if source.extra is not None and "shown_device" in source.extra:
+        t.extra = {**(t.extra or {}), "shown_device": source.extra["shown_device"]}
     return t
 
 

@@ -206,7 +206,8 @@ def make_subclass(cls, Tensor data not None, bint require_grad=False):
 
 
 def make_wrapper_subclass(cls, size, strides=None, storage_offset=None, memory_format=None, dtype=None, layout=None,
-                          device=None, bint pin_memory=False, bint requires_grad=False):
+                          device=None, bint pin_memory=False, bint requires_grad=False, dispatch_sizes_strides_policy=None,
+                          bint dispatch_device=False, bint dispatch_layout=False, _extra_dispatch_keys=None, storage_size=None):
     """An instance of cls with a shape and a dtype, and no data of its own: for a type that wraps other tensors.
 
     Its ops are carried out by the class's `__torch_function__` or `__torch_dispatch__`; a kernel of ours sees a meta tensor.
@@ -214,7 +215,12 @@ def make_wrapper_subclass(cls, size, strides=None, storage_offset=None, memory_f
     Args:
         size, strides: of the tensor, in elements; row-major strides by default.
         device: where the wrapped data is, the cpu by default for a class with a `__torch_dispatch__`: what `.device` says.
+        dispatch_sizes_strides_policy and what follows: accepted; sizes, device and layout are those said here, and the
+            class is not asked for them.
     """
+    if dispatch_sizes_strides_policy not in (None, "sizes", "strides"):
+        raise ValueError("_make_wrapper_subclass(): dispatch_sizes_strides_policy must be None, 'sizes' or 'strides', got "
+                         f"{dispatch_sizes_strides_policy!r}")
     cdef int64_t[TGX_MAX_DIMS] sizes
     cdef int64_t[TGX_MAX_DIMS] steps
     cdef int i, rank = read_numbers(size, sizes, "_make_wrapper_subclass", "size")

@@ -57,3 +57,11 @@ def recent_cuts():
         p.code, p.lasti = NULL if code is None else <PyObject *>code, lasti
         found.append((what, place_text(p), source(), seq))
     return found
+
+
+def forget_cuts_of(Tensor leaf not None):
+    """Let go of the lines about a leaf, which hold it weakly: for who asks whether somebody else does."""
+    cdef Py_ssize_t i
+    for i in range(RING):
+        if _ring[i] is not None and _ring[i][3]() is leaf:
+            _ring[i] = None

@@ -13,9 +13,10 @@ from tinygrad_ext.core.grad.node cimport Hooks, Node, hooks_of, shown
 from tinygrad_ext.core.call.places cimport note_mutation
 from tinygrad_ext.core.data.slots cimport slot
 from tinygrad_ext.core.data.tensor cimport (
-    DETACHED_VIEW, DIFF_VIEW, INFERENCE, REQUIRES_GRAD, RETAINS_GRAD, Tensor, bump, exact, expose, needs_grad, set_geometry,
+    CONTIGUOUS, DETACHED_VIEW, DIFF_VIEW, INFERENCE, READONLY, REQUIRES_GRAD, RETAINS_GRAD, Tensor, alias, bump, exact,
+    expose, leave_accumulator, needs_grad, set_geometry, set_version, version_of,
 )
-from tinygrad_ext.core.data.types cimport is_float
+from tinygrad_ext.core.data.types cimport is_float, uint32_t, uint8_t
 from tinygrad_ext.core.grad.hooks import add_hook
 
 
@@ -127,3 +128,40 @@ def set_geometry_from(Tensor self, Tensor other):
     """Let self be what `other` is in memory and shape."""
     set_geometry(self, other)
     return self
+
+
+def swap_contents(Tensor self not None, Tensor other not None, on_backward):
+    """Let each of two tensors be what the other one is but for its class and attributes: memory, history, gradient, hooks.
+
+    A graph that leads to one as a leaf calls on_backward with its gradients, which raises: they belong to what it was.
+    What a graph has saved counts as written to.
+    """
+    cdef Tensor t, was
+    cdef object node, base, extra
+    cdef uint8_t kept = READONLY | INFERENCE | CONTIGUOUS, bits = self.bits     # set_geometry has those
+    cdef uint32_t view_version, version = max(version_of(self), version_of(other)) + 1     # both differ from what was saved
+    cdef int nr
+    if self is other:
+        return
+    for t in (self, other):
+        expose(t)
+        if living_accumulator(t) != NULL:
+            (<Node>t.accumulator).hooks = None      # those are the leaf's
+            (<Node>t.accumulator).register_prehook(on_backward)
+        if t.accumulator != NULL:
+            leave_accumulator(t)
+        if t.view_version == version_of(t):
+            t.view_version = version
+        set_version(t, version)
+        note_mutation(t)
+    was = alias(self)
+    was.counter = self.counter
+    set_geometry(self, other)
+    set_geometry(other, was)
+    self.bits = (self.bits & kept) | (other.bits & ~kept)
+    other.bits = (other.bits & kept) | (bits & ~kept)
+    node, base, extra, nr, view_version = self.node, self.base, self.extra, self.output_nr, self.view_version
+    self.node, self.base, self.extra = other.node, other.base, other.extra
+    self.output_nr, self.view_version = other.output_nr, other.view_version
+    other.node, other.base, other.extra, other.output_nr, other.view_version = node, base, extra, nr, view_version
+    self.grad_, other.grad_ = other.grad_, self.grad_
