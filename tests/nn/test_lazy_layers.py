@@ -12,6 +12,8 @@ import tinygrad_ext as tg
 from tinygrad_ext import jit, nn
 from tinygrad_ext.nn.modules.lazy import LazyModuleMixin
 from tinygrad_ext.nn.parameter import is_lazy
+from tinygrad_ext.nn.utils import parametrizations
+from tinygrad_ext.nn.utils.weight_norm import WeightNorm
 
 IMAGE = (2, 4, 6, 5)
 # name, arguments, keywords, the size that is inferred, shape of the input
@@ -221,7 +223,12 @@ def test_only_what_is_laid_out_alike_becomes_another_class():
 @pytest.mark.parametrize(
     ("call", "error", "text"),
     [
-        (lambda: nn.UninitializedParameter().shape, RuntimeError, "has no shape"),
+        (lambda: nn.UninitializedParameter().shape, RuntimeError, "Can't access the shape of an uninitialized"),
+        (lambda: nn.UninitializedBuffer().share_memory_(), RuntimeError, "Can't share memory on an uninitialized"),
+        (lambda: nn.LazyLinear(3).share_memory(), RuntimeError, "Can't share memory on an uninitialized"),
+        (lambda: nn.utils.spectral_norm(nn.LazyLinear(3)), ValueError, "SpectralNorm` can't have uninitialized"),
+        (lambda: WeightNorm.apply(nn.LazyLinear(3), "weight", 0), ValueError, "WeightNorm` can't have uninitialized"),
+        (lambda: parametrizations.weight_norm(nn.LazyLinear(3)), ValueError, "WeightNorm` can't have uninitialized"),
         (lambda: nn.UninitializedParameter() + 1, ValueError, "Attempted to use an uninitialized parameter"),
         (lambda: tg.add(nn.UninitializedBuffer(), 1), ValueError, "Call `forward` with a batch first"),
         (lambda: nn.init.zeros_(nn.UninitializedParameter()), ValueError, "uninitialized"),
@@ -235,7 +242,11 @@ def test_only_what_is_laid_out_alike_becomes_another_class():
         (lambda: nn.LazyConvTranspose1d(3, 3, padding_mode="reflect"), ValueError, 'Only "zeros"'),
         (lambda: nn.LazyBatchNorm2d()(tg.ones(2, 3)), ValueError, "expected 4D input (got 2D input)"),
         (lambda: nn.LazyInstanceNorm2d()(tg.ones(2, 3)), ValueError, "expected 3D or 4D input (got 2D input)"),
-        (lambda: jit.trace(nn.LazyLinear(3), tg.ones(2)), RuntimeError, "has uninitialized parameters: weight"),
+        (
+            lambda: jit.trace(nn.LazyLinear(3), tg.ones(2)),
+            RuntimeError,
+            "has uninitialized parameters: weight has no shape: run a forward pass",
+        ),
         (lambda: jit.script(nn.Sequential(nn.LazyLinear(3))), RuntimeError, "has uninitialized parameters: 0.weight"),
     ],
 )

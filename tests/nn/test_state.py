@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import warnings
 import weakref
 from collections import OrderedDict
 
@@ -81,7 +82,7 @@ def test_not_strict_returns_what_did_not_match():
 def test_what_is_no_mapping_or_tensor_is_refused():
     with pytest.raises(TypeError, match="dict-like"):
         nn.Linear(1, 1).load_state_dict(3)
-    with pytest.raises(RuntimeError, match="expected a Tensor"):
+    with pytest.raises(RuntimeError, match="expected torch.Tensor"):
         nn.Linear(1, 1).load_state_dict({"weight": 3, "bias": tg.ones(1)})
 
 
@@ -182,3 +183,19 @@ def test_a_hook_that_gets_its_module_makes_no_circle_and_follows_a_copy():
         assert there() is None
     finally:
         gc.enable()
+
+
+def test_numbers_for_parameters_without_memory_are_told():
+    numbers = nn.Linear(2, 3).state_dict()
+    empty = nn.Linear(2, 3, device="meta")
+    with pytest.warns(UserWarning) as told:
+        empty.load_state_dict(numbers)
+    for name, found in zip(("weight", "bias"), told, strict=True):
+        assert f"for {name}: copying from a non-meta parameter" in str(found.message)
+    assert empty.weight.is_meta
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        empty.load_state_dict(nn.Linear(2, 3, device="meta").state_dict())
+        assert not nn.Linear(2, 3, device="meta").load_state_dict(numbers, assign=True).missing_keys
+    with pytest.raises(RuntimeError, match="expected torch.Tensor or Tensor-like object from checkpoint but received"):
+        nn.Linear(2, 3).load_state_dict({"weight": [1], "bias": [2]})

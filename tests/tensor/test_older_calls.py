@@ -174,3 +174,19 @@ def test_split_takes_the_names_of_its_function_too():
     assert [t.tolist() for t in tg.split(x, split_size_or_sections=[1, 3])] == [[0], [1, 2, 3]]
     with pytest.raises(TypeError, match="split"):
         tg.split(x, 2, split_size_or_sections=2)
+
+
+def test_each_is_told_where_all_warnings_are_wanted():
+    x = tg.ones(2)
+    tg.set_warn_always(True)
+    try:
+        for _ in range(2):
+            with pytest.warns(UserWarning, match="This overload of add is deprecated"):
+                tg.add(x, 2, x)
+    finally:
+        tg.set_warn_always(False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tg.add(x, 2, x)
+    with pytest.raises(TypeError, match="expected a bool, but got int"):
+        tg.set_warn_always(1)

@@ -3,6 +3,7 @@
 import warnings
 
 from tinygrad_ext.core.call.boundary import boundary as _boundary
+from tinygrad_ext.tensor import older_calls as _older_calls
 from tinygrad_ext.tensor import unset as _unset
 
 __all__ = [
@@ -20,7 +21,7 @@ __all__ = [
     "use_deterministic_algorithms",
 ]
 
-_state = {"warn_only": False, "precision": "highest", "warn_always": False}
+_state = {"warn_only": False, "precision": "highest"}
 
 
 @_boundary
@@ -106,11 +107,13 @@ def set_flush_denormal(mode):
 
 @_boundary
 def set_warn_always(b):
-    """Remember the wish. How often a warning is shown is for Python's filters to say."""
-    _state["warn_always"] = b
+    """Let each deprecated call warn, not the first alone; how often that is shown is for Python's filters to say."""
+    if not isinstance(b, bool):
+        raise TypeError(f"set_warn_always(): expected a bool, but got {type(b).__name__}")
+    _older_calls.always[0] = b
 
 
 @_boundary
 def is_warn_always_enabled():
     """What `set_warn_always` was told last; False at the start."""
-    return _state["warn_always"]
+    return _older_calls.always[0]

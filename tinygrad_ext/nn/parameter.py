@@ -75,9 +75,12 @@ class UninitializedTensorMixin:
     @property
     def shape(self):
         raise RuntimeError(
-            f"{type(self).__name__}: an uninitialized parameter or buffer has no shape, and cannot be loaded into one "
-            f"that has. {_NOT_YET}"
+            f"{type(self).__name__}: Can't access the shape of an uninitialized parameter or buffer: it has no shape, "
+            f"and cannot be loaded into one that has. {_NOT_YET}"
         )
+
+    def share_memory_(self):
+        raise RuntimeError(f"Can't share memory on an uninitialized parameter or buffer. {_NOT_YET}")
 
     def __repr__(self):
         return f"<{type(self).__name__}>"
@@ -152,4 +155,13 @@ def refuse_lazy(module):
     """Raise where a parameter or buffer of a module tree, which is to be traced or scripted, has no shape."""
     for name, part in (*module.named_parameters(), *module.named_buffers()):
         if is_lazy(part):
-            raise RuntimeError(f"{type(module).__name__} has uninitialized parameters: {name} has no shape. {_NOT_YET}")
+            raise RuntimeError(
+                f"{type(module).__name__} has uninitialized parameters: {name} has no shape: run a forward pass. "
+                f"{_NOT_YET}"
+            )
+
+
+def refuse_lazy_weight(what, weight):
+    """Raise where a parameter that a norm is to be put on has no shape."""
+    if is_lazy(weight):
+        raise ValueError(f"The module passed to `{what}` can't have uninitialized parameters. {_NOT_YET}")

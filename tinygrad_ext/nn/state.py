@@ -6,6 +6,7 @@ to rename keys of an older ``_version``.
 """
 
 import functools
+import warnings
 import weakref
 from collections import OrderedDict, namedtuple
 from collections.abc import Mapping
@@ -308,7 +309,7 @@ def _load_tensor(module, name, current, given, key, assign):
     """Load one tensor; returns what is wrong with it, or None."""
     if not isinstance(given, tg.Tensor):
         return (
-            f'While copying the parameter named "{key}", expected a Tensor or Tensor-like object '
+            f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object '
             f"from checkpoint but received {type(given)}"
         )
     if is_lazy(current) and is_lazy(given):
@@ -320,6 +321,12 @@ def _load_tensor(module, name, current, given, key, assign):
         return (
             f"size mismatch for {key}: copying a param with shape {given.shape} from checkpoint, "
             f"the shape in current model is {current.shape}."
+        )
+    if current.is_meta and not given.is_meta and not assign and not is_lazy(current):
+        warnings.warn(
+            f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the current model, "
+            "which is a no-op: pass assign=True to put the checkpoint's tensors in place of the model's",
+            stacklevel=2,
         )
     doing, swap = "copying", get_swap_module_params_on_conversion()
     try:

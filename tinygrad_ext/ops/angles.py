@@ -19,7 +19,7 @@ def _pairs(make):
 def _sinc_grad(grad, self):
     angle = self * math.pi
     slope = (angle * angle.cos() - angle.sin()) / (angle * self)
-    return grad * fused.where(self == 0, 0, slope)
+    return grad * fused.where(self * self == 0, 0, slope)  # the square of a tiny one is zero too
 
 
 op(

@@ -14,6 +14,7 @@ from tinygrad_ext.tensor import numpy_calls
 _OTHER_NAMES = {"split": {"tensor": "input", "split_size_or_sections": "split_size"}}
 
 _warned = set()  # the first deprecated call of a process is told, as PyTorch does
+always = [False]  # whether each is, see `set_warn_always`
 
 
 def understand(f, args, kwargs):
@@ -65,7 +66,7 @@ def _fits(arg, value):
 
 
 def _warn(op, names):
-    if _warned:
+    if _warned and not always[0]:
         return
     _warned.add(op.name)
     name = op.schema.name

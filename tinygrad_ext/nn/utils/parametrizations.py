@@ -6,6 +6,7 @@ from tinygrad_ext.errors import refuse_unknown
 from tinygrad_ext.nn.functional import normalize
 
 from ..module import Module
+from ..parameter import refuse_lazy_weight
 from . import parametrize
 from .weight_norm import _weight_norm, norm_except_dim
 
@@ -35,7 +36,17 @@ def weight_norm(module, name="weight", dim=0):
     Args:
         dim: the dimension along which there are several lengths; None for one of the whole.
     """
-    return parametrize.register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
+    refuse_lazy_weight("WeightNorm", getattr(module, name, None))
+    parametrize.register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
+
+    def rename(state_dict, prefix, *rest):
+        """Lengths and directions as the hook of the same name saved them."""
+        if f"{prefix}{name}_g" in state_dict and f"{prefix}{name}_v" in state_dict:
+            for old, new in (("g", "original0"), ("v", "original1")):
+                state_dict[f"{prefix}parametrizations.{name}.{new}"] = state_dict.pop(f"{prefix}{name}_{old}")
+
+    module._register_load_state_dict_pre_hook(rename)
+    return module
 
 
 class _SpectralNorm(Module):
@@ -114,7 +125,9 @@ class _Orthogonal(Module):
 
     def __init__(self, weight, orthogonal_map, use_trivialization=True):
         super().__init__()
-        self.orthogonal_map = orthogonal_map
+        if weight.is_complex() and orthogonal_map == "householder":
+            raise ValueError("The householder parametrization does not support complex tensors.")
+        self.shape, self.orthogonal_map = weight.shape, orthogonal_map
         if use_trivialization:
             self.register_buffer("base", None)
 
@@ -145,19 +158,34 @@ class _Orthogonal(Module):
 
     def right_inverse(self, value):
         """Make the orthogonal matrix nearest to the value the base, and the free numbers those of its place."""
-        if not hasattr(self, "base"):
-            raise NotImplementedError(
-                "orthogonal: a matrix cannot be assigned with use_trivialization=False; leave it on, or assign to the "
-                "original"
+        if value.shape != self.shape:
+            raise ValueError(
+                f"orthogonal: Expected a matrix or batch of matrices of shape {self.shape}. Got a tensor of shape "
+                f"{value.shape}"
             )
         wide = value.size(-2) < value.size(-1)
         tall = value.mT if wide else value
+        if not hasattr(self, "base"):
+            return self._reflections(tall, wide)
         q, r = tg.linalg.qr(tall, mode="complete")
         sign, columns = r.diagonal(dim1=-2, dim2=-1).sign(), tall.size(-1)
         self.base = tg.cat([q[..., :columns] * sign.unsqueeze(-2), q[..., columns:]], -1)
         origin = tg.zeros_like(tall)
         origin.diagonal(dim1=-2, dim2=-1).fill_(-1.0)  # reflections along the axes, whose signs forward takes back
         return origin.mT if wide else origin
+
+    def _reflections(self, tall, wide):
+        """The free numbers that give a matrix without a base: those of its reflections."""
+        if self.orthogonal_map != "householder":
+            raise NotImplementedError(
+                "orthogonal: It is not possible to assign to the matrix exponential or the Cayley parametrizations "
+                "when use_trivialization=False; leave it on, or assign to the original"
+            )
+        below, tau = tg.geqrf(tall)
+        signs = below.diagonal(dim1=-2, dim2=-1).sign()
+        # a column without a reflection is kept, where a reflection along its axis would turn it
+        below.diagonal(dim1=-2, dim2=-1).copy_(tg.where(tau == 0, -signs, signs))
+        return below.mT if wide else below
 
 
 @boundary

@@ -4,8 +4,8 @@ The tensor moves to ``module.parametrizations.<name>.original``, the class of th
 which the name is a property, and reading it runs the parametrizations on the original.
 """
 
+import contextlib
 import copy
-from contextlib import contextmanager
 
 import tinygrad_ext as tg
 from tinygrad_ext.core.call.boundary import boundary
@@ -29,7 +29,7 @@ _cache = {}
 
 
 @boundary
-@contextmanager
+@contextlib.contextmanager
 def cached():
     """Compute each parametrized tensor once inside; without it every read computes it."""
     global _cache_depth
@@ -47,6 +47,26 @@ def _register(module, name, tensor):
         module.register_parameter(name, tensor)
     else:
         module.register_buffer(name, tensor)
+
+
+def _inverse_or_itself(parametrization, value):
+    """What the right inverse of a parametrization gives; the value where it has none, or says so."""
+    if hasattr(parametrization, "right_inverse"):
+        with contextlib.suppress(NotImplementedError):
+            return parametrization.right_inverse(value)
+    return value
+
+
+def _check_kept(who, value, shape, dtype):
+    """ValueError for what is no tensor of this shape and dtype."""
+    if not isinstance(value, tg.Tensor):
+        raise ValueError(f"{who} must return a tensor. Got {type(value).__name__}.")
+    for what, wanted, found in (("dtype", dtype, value.dtype), ("shape", tuple(shape), tuple(value.shape))):
+        if found != wanted:
+            rule = f"Registering a parametrization may not change the {what} of the tensor"
+            if who != "A parametrization":
+                rule = f"The tensor returned by {who} must have the same {what} as the parametrized one"
+            raise ValueError(f"{rule}, unless unsafe=True: {wanted} became {found}")
 
 
 def _maybe_set(destination, source):
@@ -94,33 +114,19 @@ class ParametrizationList(ModuleList):
         else:
             for i, part in enumerate(new):
                 if not isinstance(part, tg.Tensor):
-                    raise ValueError(f"'right_inverse' must return Tensors, element {i} is {type(part).__name__}")
+                    raise ValueError(
+                        "'right_inverse' must return a Tensor or a Sequence of tensors. Got element "
+                        f"{i} of the sequence with type {type(part).__name__}"
+                    )
                 if isinstance(original, Parameter):
                     part = Parameter(part, original.requires_grad)
                 _register(self, f"original{i}", part.requires_grad_(original.requires_grad))
         if not unsafe:
-            self._check(shape, dtype)
-
-    def _check(self, shape, dtype):
-        value = self()
-        if not isinstance(value, tg.Tensor):
-            raise ValueError(f"A parametrization must return a tensor. Got {type(value).__name__}.")
-        if value.dtype != dtype:
-            raise ValueError(
-                f"Registering a parametrization may not change the dtype of the tensor, unless unsafe=True: {dtype} "
-                f"became {value.dtype}"
-            )
-        if value.shape != shape:
-            raise ValueError(
-                f"Registering a parametrization may not change the shape of the tensor, unless unsafe=True: "
-                f"{tuple(shape)} became {tuple(value.shape)}"
-            )
+            _check_kept("A parametrization", self(), shape, dtype)
 
     def _inverted(self, value):
         for module in reversed(list(self)):
-            if not hasattr(module, "right_inverse"):
-                continue
-            value = module.right_inverse(value)
+            value = _inverse_or_itself(module, value)
         return value
 
     def right_inverse(self, value):
@@ -219,17 +225,12 @@ def register_parametrization(module, tensor_name, parametrization, *, unsafe=Fal
     parametrization.train(module.training)
     if is_parametrized(module, tensor_name):
         present = module.parametrizations[tensor_name]
-        with tg.no_grad():
+        if not unsafe:
             before = getattr(module, tensor_name)
-            if not unsafe:
-                after = parametrization(before)
-                if not isinstance(after, tg.Tensor) or after.shape != before.shape or after.dtype != before.dtype:
-                    raise ValueError(
-                        "Registering a parametrization may not change the shape or dtype of the tensor, "
-                        f"unless unsafe=True: {tuple(before.shape)} of {before.dtype} became {after!r}"
-                    )
-            if hasattr(parametrization, "right_inverse"):
-                present.right_inverse(parametrization.right_inverse(before))
+            after = parametrization(before)
+            _check_kept("A parametrization", after, before.shape, before.dtype)
+            back = _inverse_or_itself(parametrization, after)
+            _check_kept("parametrization.right_inverse", back, before.shape, before.dtype)
         present.append(parametrization)
         present.unsafe = present.unsafe or unsafe
         return module

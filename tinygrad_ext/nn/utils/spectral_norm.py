@@ -4,7 +4,7 @@ import tinygrad_ext as tg
 from tinygrad_ext.core.call.boundary import boundary
 from tinygrad_ext.nn.functional import normalize
 
-from ..parameter import Parameter
+from ..parameter import Parameter, refuse_lazy_weight
 
 __all__ = ["SpectralNorm", "remove_spectral_norm", "spectral_norm"]
 
@@ -53,6 +53,7 @@ class SpectralNorm:
         weight = module._parameters[name]
         if weight is None:
             raise ValueError(f"`SpectralNorm` cannot be applied as parameter `{name}` is None")
+        refuse_lazy_weight("SpectralNorm", weight)
         with tg.no_grad():
             rows, columns = hook.reshape_weight_to_matrix(weight).size()
             u = normalize(weight.new_empty(rows).normal_(0, 1), dim=0, eps=eps)

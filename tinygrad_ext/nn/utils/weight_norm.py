@@ -4,7 +4,7 @@ import warnings
 
 from tinygrad_ext.core.call.boundary import boundary
 
-from ..parameter import Parameter
+from ..parameter import Parameter, refuse_lazy_weight
 
 __all__ = ["WeightNorm", "remove_weight_norm", "weight_norm"]
 
@@ -50,6 +50,7 @@ class WeightNorm:
                 raise RuntimeError(f"Cannot register two weight_norm hooks on the same parameter {name}")
         hook = WeightNorm(name, dim)
         weight = getattr(module, name)
+        refuse_lazy_weight("WeightNorm", weight)
         del module._parameters[name]
         module.register_parameter(name + "_g", Parameter(norm_except_dim(weight, 2, hook.dim).data))
         module.register_parameter(name + "_v", Parameter(weight.data))
