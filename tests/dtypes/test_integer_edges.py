@@ -120,3 +120,23 @@ def test_quotients_and_remainders_of_any_integers(dtype, data):
         with pytest.raises(RuntimeError, match="ZeroDivisionError"):
             function(x, y)
         y[len(y) // 2] = pairs[len(y) // 2][1]
+
+
+@pytest.mark.parametrize(
+    ("limits", "number", "wanted"),
+    [
+        (tg.finfo, float, "float64"),
+        (tg.finfo, complex, "float64"),
+        (tg.iinfo, int, "int64"),
+        (tg.finfo, int, "Use torch.iinfo"),
+        (tg.iinfo, float, "Use torch.finfo"),
+        (tg.iinfo, bool, "torch.bool is not supported"),
+        (tg.finfo, str, "must be dtype, not type"),
+    ],
+)
+def test_types_of_numbers_have_the_limits_of_their_dtypes(limits, number, wanted):
+    if " " in wanted:
+        with pytest.raises(TypeError, match=wanted):
+            limits(number)
+    else:
+        assert limits(number) == limits(getattr(tg, wanted))

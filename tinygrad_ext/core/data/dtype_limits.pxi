@@ -1,5 +1,10 @@
 # Numeric limits of dtypes. Part of dtype.pyx.
 
+cdef object _of_numbers(object type):
+    """The dtype that a type of Python's numbers stands for; anything else as it is."""
+    return dtype_of(dtype_id(type)) if type is float or type is int or type is bool or type is complex else type
+
+
 class finfo:
     """Numeric limits of a floating dtype: bits, eps, max, min, tiny, smallest_normal, resolution."""
 
@@ -12,6 +17,7 @@ class finfo:
 
     def __init__(self, type=None):
         type = get_default_dtype() if type is None else type
+        type = _of_numbers(type)
         if not isinstance(type, dtype):
             raise TypeError(f"finfo(): argument 'type' (position 1) must be dtype, not {type.__class__.__name__}")
         real = type.to_real()
@@ -38,6 +44,7 @@ class iinfo:
     """Numeric limits of an integer dtype: bits, min, max."""
 
     def __init__(self, type):
+        type = _of_numbers(type)
         if not isinstance(type, dtype):
             raise TypeError(f"iinfo(): argument 'type' (position 1) must be dtype, not {type.__class__.__name__}")
         if type.is_floating_point or type.is_complex:
