@@ -204,3 +204,28 @@ def test_a_custom_op_has_the_tangents_that_its_jvp_gives(cube):
     close(product(lambda x: func.jvp(lambda y: cube(y, 2.0), (x,), (V,))[1]), 12 * X * V * V)
     with pytest.raises(RuntimeError, match="there is a forward-mode rule already"):
         cube.register_jvp(lambda ctx, t, _: t)
+
+
+class Kept(Two):
+    """As `Two`, whose jvp asks for what was kept by its other name."""
+
+    @staticmethod
+    def jvp(ctx, tangent):
+        x, e = ctx.saved_for_forward
+        return tangent * e, tangent * x.cos()
+
+
+class KeptByForward(Scaled):
+    """As `Scaled`, whose jvp asks for what was kept by its other name."""
+
+    @staticmethod
+    def jvp(ctx, tangent, _):
+        return tangent * ctx.saved_for_forward[0]
+
+
+@pytest.mark.parametrize(
+    ("kept", "plain"),
+    [(Kept.apply, Two.apply), (lambda x: KeptByForward.apply(x, 2.0), lambda x: Scaled.apply(x, 2.0))],
+)
+def test_what_is_kept_for_jvp_has_two_names(kept, plain):
+    close(func.jvp(kept, (X,), (V,)), func.jvp(plain, (X,), (V,)))

@@ -29,8 +29,8 @@ class Context:
         self.saved_tensors = self.saved_tensors or tensors
 
     def save_for_forward(self, *tensors):
-        """Keep tensors for jvp."""
-        self.saved_tensors = tensors
+        """Keep tensors for jvp, which reads them by either name."""
+        self.saved_tensors = self.saved_for_forward = tensors
 
     def mark_dirty(self, *tensors):
         """Inputs that were written to."""
@@ -81,6 +81,7 @@ def _kept(cls, operation, primals):
     result = type(cls.__name__, (cls,), {"forward": staticmethod(forward)}).apply(*primals)
     ctx, shared, dirty, marked, materialize = kept[0]
     found = Context((), shared, ctx)
+    found.saved_for_forward = shared
     found.dirty, found.marked, found.materialize = dirty, marked, materialize
     return found, result
 
