@@ -295,3 +295,11 @@ def test_the_package_is_installed_for_those_who_ask_its_metadata(as_torch):
     assert metadata.version("torch") == as_torch.__version__ and metadata.metadata("torch")["Name"] == "torch"
     assert metadata.version("pytest") == pytest.__version__ and metadata.distribution("torch").files is None
     assert next(iter(metadata.distributions(name="torch"))).version == as_torch.__version__
+
+
+def test_parts_of_the_standard_library_that_come_with_the_import_are_there():
+    program = (
+        "from tinygrad_ext import as_torch; as_torch.install(); import multiprocessing, urllib, unittest;"
+        "multiprocessing.connection.Pipe, urllib.request.urlopen, unittest.mock.patch"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)

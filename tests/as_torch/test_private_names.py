@@ -1,6 +1,11 @@
 """Under the alias: private names of PyTorch's that tests and libraries take at module level, and what they do."""
 
+import base64
 import importlib
+import pickle
+import subprocess
+import sys
+import zlib
 
 import pytest
 
@@ -124,3 +129,101 @@ def test_what_is_not_here_fails_where_a_scripted_function_calls_it(as_torch):
     assert made.f(as_torch.ones(1), False).tolist() == [1]
     with pytest.raises(NotImplementedError, match=r"torch\._cast_Byte: tinygrad_ext has none of this"):
         made.f(as_torch.ones(1), True)
+
+
+# pickle.dumps of PyTorch's, compressed: a transposed tensor, an integer one, a parameter and a conjugate view
+PICKLED = (
+    "eNrVk01v0zAYx+PUo1LKYOLGjWO4VKULXTkxbdMkFF7HJRdkZYlZMrlx/JKJTaqUy6BDuWFufAC+Gh8BCQkepx0aaINda8WPE+efx8/z0z81/v"
+    "xkxWnH1PgN0qa5qblMsj6pdM6Uae4QSfernKVE00JxSY6G5hNIV+cyBUt8QE2zRhiPU/JW8gnZP9ZUgWqrhxyndj967MeX3e/3Dr++vNuv3Wff"
+    "OhCnwvGjNTi3lFzzhDNyRKXKeSEQCKJVeMNyrRkltEjzuBDuLPJgUx+XlKj8hCrRmQrsR7Z8lXGpxUroRh14ygstboQ4wjYHLw5EN8RVBWf6Ud"
+    "eK5yULJ2lb8HahcP16vukJFN0CzaNgNHgwGK+PNsbDYSDmeZOyEp0QP9cCv4Jsb4RzmRbFfeycj/oxhE24YNab5tTsmdAJ3dB9b0Jk41nTg94Z"
+    "TTS0Drh7L2RKJU138kQDwft7RsM3DcpNhv2su+UuA9GnILka6Ppo/AdQ9A+gVgtA0QJnd7Geg0Snxs6z7PZvUKXJ3AumLWMZT6imEmC2BLd/Lr"
+    "UhN4bjYDC4Hr+F9gI/a8gr2c3auw8txWRhN28Z7LbNJyWj7/6D7WEQXBub1f6Fzf7Hl6KbmgYnvDg0M2UpVv1fcWaF5A=="
+)
+
+
+def test_pickles_of_tensors_are_read(as_torch):
+    found = pickle.loads(zlib.decompress(base64.b64decode(PICKLED)))
+    assert found["t"].tolist() == [[1, 3], [2, 4]] and found["t"].stride() == (1, 2)
+    assert found["i"].tolist() == [7] and found["i"].dtype is as_torch.int64 and found["c"].tolist() == [1 - 2j]
+    assert type(found["p"]) is as_torch.nn.Parameter and found["p"].requires_grad
+    storage = importlib.import_module("torch.storage")
+    with pytest.raises(RuntimeError, match="load"):
+        storage._load_from_bytes(b"no such thing")
+
+
+def _valley(torch, x, t, d):
+    at = (x + t * d).detach().requires_grad_()
+    loss = (1 - at[0]) ** 2 + 100 * (at[1] - at[0] ** 2) ** 2
+    loss.backward()
+    return loss.detach(), at.grad
+
+
+def test_minimisers_find_the_line_search(as_torch):
+    lbfgs = importlib.import_module("torch.optim.lbfgs")
+    x = as_torch.tensor([-1.2, 1.0], dtype=as_torch.float64)
+    loss, grad = _valley(as_torch, x, 0.0, x)
+    d, slope = -grad, -grad.dot(grad)
+    found = lbfgs._strong_wolfe(lambda *given: _valley(as_torch, *given), x, 1.0, d, loss, grad, slope)
+    # the numbers that PyTorch's gives
+    assert found[3] == 8 and abs(found[0].item() - 4.1281) < 1e-4 and abs(float(found[2]) - 0.0008) < 1e-4
+    further, there = _valley(as_torch, x, 0.001, d)
+    points = (0.0, loss, slope, 0.001, further, there.dot(d))
+    assert abs(float(lbfgs._cubic_interpolate(*points)) - 0.0008) < 1e-4
+    assert float(lbfgs._cubic_interpolate(*points, (0.0001, 0.0005))) == 0.0005
+    with pytest.raises(TypeError, match="max_tries"):
+        lbfgs._strong_wolfe(None, x, 1.0, d, loss, grad, slope, max_tries=3)
+    assert lbfgs._strong_wolfe(lambda *given: _valley(as_torch, *given), x, 1.0, d, loss, grad, slope, max_ls=2)[3] == 3
+
+
+def test_vmap_has_its_older_name(as_torch):
+    old = importlib.import_module("torch._vmap_internals")
+    x = as_torch.arange(6.0).view(2, 3)
+    assert old._vmap(lambda row: row.sum())(x).tolist() == [3, 12] and old.vmap is as_torch.vmap
+    first, none = old._vmap(lambda row: (row * 2, None), allow_none_pass_through=True)(x)
+    assert first.tolist() == (x * 2).tolist() and none is None
+    assert old._vmap(lambda row: row.sum(), allow_none_pass_through=True)(x).tolist() == [3, 12]
+    assert old._vmap(lambda row: None, allow_none_pass_through=True)(x) is None
+    with pytest.raises(NotImplementedError, match="expected one int"):
+        old._vmap(lambda row: (row, None), 0, (0, 0), allow_none_pass_through=True)(x)
+
+
+@pytest.mark.parametrize(
+    ("elements", "texts"),
+    [
+        ([1.0], ["1.", "3."]),
+        ([0.001], ["0.0010", "3.0000"]),
+        ([123456.789], ["123456.7890", "     3.0000"]),
+        ([1e-8, 1.0], ["1.0000e-08", "1.0000e+00", "3.0000e+00"]),
+        ([1, 200], ["  1", "200", "  3"]),
+        ([float("nan"), 1.5], ["   nan", "1.5000", "3.0000"]),
+    ],
+)
+def test_numbers_are_written_as_the_elements_of_a_tensor(as_torch, elements, texts):
+    formatter = importlib.import_module("torch._tensor_str")._Formatter(as_torch.tensor(elements))
+    assert [formatter.format(value) for value in [*elements, 3]] == texts and formatter.width() == len(texts[0])
+
+
+def test_transforms_that_carry_values_can_be_told(as_torch):
+    _C, told = importlib.import_module("torch._C"), []
+
+    def f(x):
+        told.append(_C._are_functorch_transforms_active())
+        return x.sum()
+
+    x = as_torch.ones(2, 3)
+    f(x), as_torch.vmap(f)(x), as_torch.func.jvp(f, (x,), (x,)), as_torch.jit.trace(f, x)
+    assert told[:3] == [False, True, True] and not any(told[3:]) and len(told) > 3
+
+
+def test_compile_says_which_devices_it_takes(as_torch):
+    supported = importlib.import_module("torch._dynamo.utils").is_compile_supported
+    assert supported("cpu") and supported(as_torch.device("cpu")) and not supported("cuda")
+
+
+def test_rooms_that_are_loaded_when_asked_for_answer_for_what_they_lack():
+    program = (
+        "from tinygrad_ext import as_torch; as_torch.install(); import torch;"
+        "assert torch.serialization.pickle.__name__ == 'pickle' and torch.random.contextlib"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -5,6 +5,7 @@ the pytest fixture ``as_torch`` for one test. ``torch.nn`` is the module object 
 other submodule: there is one of each thing, whichever name it is imported by.
 """
 
+import importlib
 import sys
 
 import tinygrad_ext
@@ -17,6 +18,9 @@ __all__ = ["installed", "install", "uninstall"]
 
 # The version of PyTorch whose names and rules are followed; scripts compare it with the one they need.
 TORCH_VERSION = "2.13.0"
+
+# Parts of the standard library that PyTorch's import brings, and that programs use without an import of their own.
+BROUGHT = ("multiprocessing.connection", "unittest.mock", "urllib.request")
 
 _finders = ()
 _own_version = tinygrad_ext.__version__
@@ -52,6 +56,8 @@ def install(*, replace=False):
     global _finders
     if installed():
         return
+    for name in BROUGHT:
+        importlib.import_module(name)
     real = loaded(NAME)
     if real and not replace:
         path = getattr(real.get(NAME), "__file__", None) or "an unknown place"

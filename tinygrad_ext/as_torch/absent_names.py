@@ -169,13 +169,20 @@ def fill(module, place):
     def __getattr__(name):
         if former is not None:
             try:
-                return former(name)
+                return _shown(former(name))
             except AttributeError:
                 if not _answers(place, name):
                     raise
         return make(place, name)
 
     module.__getattr__ = __getattr__
+
+
+def _shown(found):
+    """What a module gives that loads its rooms when asked; a room answers for what it lacks from then on."""
+    if isinstance(found, types.ModuleType) and found not in _filled:
+        sys.modules["tinygrad_ext.as_torch.finder"].mirror()
+    return found
 
 
 def empty():

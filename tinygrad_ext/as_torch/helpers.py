@@ -14,7 +14,12 @@ import unittest
 import tinygrad_ext as _tg
 
 _found = {}
-_ELSEWHERE = {("_dynamo.eval_frame", "OptimizedModule"): "tinygrad_ext.as_torch.stand_ins._dynamo"}
+_ELSEWHERE = {
+    ("_dynamo.eval_frame", "OptimizedModule"): "tinygrad_ext.as_torch.stand_ins._dynamo",
+    ("_dynamo.utils", "is_compile_supported"): "tinygrad_ext.as_torch.stand_ins._dynamo",
+    ("optim.lbfgs", "_cubic_interpolate"): "tinygrad_ext.as_torch.line_search",
+    ("optim.lbfgs", "_strong_wolfe"): "tinygrad_ext.as_torch.line_search",
+}
 
 
 def _of(place):

@@ -25,6 +25,7 @@ STAND_INS = frozenset(
         "_tensor",
         "_tensor_str",
         "_utils",
+        "_vmap_internals",
         "accelerator",
         "ao",
         "ao.quantization",

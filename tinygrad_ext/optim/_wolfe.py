@@ -39,21 +39,25 @@ def cubic_minimum(a, b, bounds=None):
     return min(max(found, low), high)
 
 
-def strong_wolfe(evaluate, t, loss, grad, slope, direction, least_change):
+def strong_wolfe(
+    evaluate, t, loss, grad, slope, direction, least_change, *, decrease=DECREASE, curvature=CURVATURE, tries=TRIES
+):
     """Return (loss, gradient, length, calls) of a step along `direction`; ``evaluate(t)`` gives loss and gradient."""
-    search = _Search(evaluate, direction, _Point(0, loss, grad.clone(), slope), least_change)
+    start = _Point(0, loss, grad.clone(), slope)
+    search = _Search(evaluate, direction, start, least_change, decrease, curvature, tries)
     ends = search.bracket(t)
     best = search.narrow(*ends) if len(ends) == 2 else ends[0]
     return best.loss, best.grad, best.t, search.calls
 
 
 class _Search:
-    def __init__(self, evaluate, direction, start, least_change):
+    def __init__(self, evaluate, direction, start, least_change, decrease, curvature, tries):
         self.evaluate = evaluate
         self.direction = direction
         self.largest = float(direction.abs().max())
         self.start = start
         self.least_change = least_change
+        self.decrease, self.curvature, self.tries = decrease, curvature, tries
         self.calls = 0
         self.rounds = 0
 
@@ -65,16 +69,16 @@ class _Search:
 
     def too_high(self, point):
         """Whether the loss fell less than a share of what the first slope promised."""
-        return point.loss > self.start.loss + DECREASE * point.t * self.start.slope
+        return point.loss > self.start.loss + self.decrease * point.t * self.start.slope
 
     def flat(self, point):
         """Whether the slope is a share of the first one at most."""
-        return abs(point.slope) <= -CURVATURE * self.start.slope
+        return abs(point.slope) <= -self.curvature * self.start.slope
 
     def bracket(self, t):
         """Grow the step: return the one point that is good, or the two ends of an interval that holds one."""
         before, here = self.start, self.at(t)
-        while self.rounds < TRIES:
+        while self.rounds < self.tries:
             if self.too_high(here) or (self.rounds > 1 and here.loss >= before.loss):
                 return before, here
             if self.flat(here):
@@ -91,7 +95,7 @@ class _Search:
         stuck = False
         if high.loss < low.loss:
             low, high = high, low
-        while self.rounds < TRIES and abs(high.t - low.t) * self.largest >= self.least_change:
+        while self.rounds < self.tries and abs(high.t - low.t) * self.largest >= self.least_change:
             t, stuck = _away_from_ends(cubic_minimum(low, high), *sorted((low.t, high.t)), stuck)
             point = self.at(t)
             self.rounds += 1

@@ -3,6 +3,7 @@
 import importlib
 
 from tinygrad_ext import compile as _compile
+from tinygrad_ext import device as _device
 from tinygrad_ext.jit._state import written_for as _written_for
 from tinygrad_ext.jit.compiling import list_backends, lookup_backend, register_backend  # noqa: F401 - names there
 
@@ -36,6 +37,11 @@ def optimize(backend="inductor", *, nopython=False, disable=False, **kwargs):
 def is_compiling():
     """Whether `compile` or `export` writes a program down now."""
     return bool(_written_for())
+
+
+def is_compile_supported(device_type):
+    """Whether `compile` takes programs for a type of device: for the cpu alone."""
+    return _device(device_type).type == "cpu"
 
 
 def graph_break(msg=""):

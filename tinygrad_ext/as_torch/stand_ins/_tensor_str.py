@@ -20,6 +20,24 @@ class _Options:
 PRINT_OPTS = _Options()
 
 
+class _Formatter:
+    """How the elements of a tensor are written: in one notation, as wide as the widest of them."""
+
+    def __init__(self, tensor):
+        self.floating_dtype = tensor.dtype.is_floating_point
+        values = tensor.detach().reshape(-1).tolist()
+        write, self.max_width = _printing._column(values, tensor.dtype, _printing._options)
+        self._write = write
+
+    def width(self):
+        """How wide an element is."""
+        return self.max_width
+
+    def format(self, value):
+        """The text of a number."""
+        return self._write(value)
+
+
 def _tensor_str(self, indent):
     """What stands between the parentheses of ``repr(self)``; indent: the column where it starts."""
     return _printing._contents(self, indent, _printing._options)

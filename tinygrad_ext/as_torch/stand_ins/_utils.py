@@ -67,6 +67,21 @@ def _get_available_device_type():
     return None
 
 
+def _rebuild_tensor(storage, storage_offset, size, stride):
+    """A tensor that shows a storage."""
+    return _tg.empty(0, dtype=storage.dtype).set_(storage, storage_offset, size, stride)
+
+
+def _rebuild_tensor_v2(storage, storage_offset, size, stride, requires_grad, backward_hooks, metadata=None):
+    """What a pickle of a tensor calls."""
+    made = _rebuild_tensor(storage, storage_offset, size, stride)
+    made.requires_grad = requires_grad
+    if metadata:
+        made = made.conj() if metadata.get("conj") else made
+        made = made._neg_view() if metadata.get("neg") else made
+    return made
+
+
 def _rebuild_parameter(data, requires_grad, backward_hooks):
     """What a pickle of a parameter calls."""
     return _tg.nn.Parameter(data, requires_grad)
