@@ -1,39 +1,8 @@
-"""torch.distributed: there is one process; asking says so, communication is refused."""
-
-from types import SimpleNamespace
+"""torch.distributed: a group of one process can be opened; communication with others is refused."""
 
 from . import absent
+from . import distributed_distributed_c10d as _c10d
 
-_WHY = "there is no communication between processes here; is_available() is False"
-globals().update(
-    absent.functions(
-        "distributed",
-        "init_process_group new_group all_reduce all_gather all_gather_object broadcast broadcast_object_list reduce "
-        "reduce_scatter scatter gather send recv isend irecv barrier all_to_all all_gather_into_tensor "
-        "reduce_scatter_tensor get_rank get_world_size get_backend monitored_barrier gather_object scatter_object_list",
-        _WHY,
-    )
-)
-globals().update(absent.types("distributed", "ProcessGroup Store TCPStore FileStore HashStore Work Backend", _WHY))
-ReduceOp = SimpleNamespace(
-    SUM="sum", PRODUCT="product", MIN="min", MAX="max", AVG="avg", BAND="band", BOR="bor", BXOR="bxor"
-)
-group = SimpleNamespace(WORLD=None)
-GroupMember = SimpleNamespace(WORLD=None, NON_GROUP_MEMBER=object())
-
-
-def is_available():
-    """False."""
-    return False
-
-
-def is_initialized():
-    """False."""
-    return False
-
-
-def destroy_process_group(group=None):
-    """Do nothing: there is none."""
-
-
-is_nccl_available = is_gloo_available = is_mpi_available = is_torchelastic_launched = is_available
+_PUBLIC = f"{_c10d._groups.NAMES} {_c10d._collectives.NAMES} _all_gather_base _reduce_scatter_base".split()
+globals().update({name: getattr(_c10d, name) for name in _PUBLIC})
+globals().update(absent.types("distributed", _c10d._groups.STORES, _c10d._groups.WHY))

@@ -1,7 +1,6 @@
-"""torch.distributed.nn: there is no other process to exchange tensors with."""
+"""torch.distributed.nn: collectives with gradients; models in parts are refused."""
 
-from . import absent
 from . import distributed_nn_functional as functional
 
 __all__ = ["functional"]
-globals().update(absent.functions("distributed.nn", functional.NAMES, functional.WHY))
+globals().update({name: getattr(functional, name) for name in functional.NAMES.split()})

@@ -2,7 +2,7 @@
 
 from . import absent
 
-_WHY = "there is one process here; torch.distributed.is_available() is False"
+_WHY = "there is no communication between processes here"
 globals().update(
     absent.functions(
         "distributed.rpc",

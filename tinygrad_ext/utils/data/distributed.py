@@ -8,6 +8,7 @@ from tinygrad_ext.core.call.boundary import boundary
 from .sampler import Sampler
 
 __all__ = ["DistributedSampler"]
+place = None  # (number of processes, rank), set by what opens a group of processes
 
 
 @boundary
@@ -20,11 +21,13 @@ class DistributedSampler(Sampler):
         drop_last: leave out what cannot be shared evenly, instead of repeating the first ones.
 
     Raises:
-        RuntimeError: ``num_replicas`` or ``rank`` is not given; nothing here knows them.
+        RuntimeError: ``num_replicas`` or ``rank`` is not given, and there is no group of processes to ask.
         ValueError: there is no such rank.
     """
 
     def __init__(self, dataset, num_replicas=None, rank=None, shuffle=True, seed=0, drop_last=False):
+        if place is not None:
+            num_replicas, rank = (told if given is None else given for given, told in zip((num_replicas, rank), place))
         if num_replicas is None or rank is None:
             raise RuntimeError(
                 "Requires distributed package to be available: pass num_replicas and rank to DistributedSampler"

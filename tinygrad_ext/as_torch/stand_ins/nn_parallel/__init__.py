@@ -1,8 +1,9 @@
 """torch.nn.parallel: with one device a model in parallel is the model."""
 
-from tinygrad_ext.nn import DataParallel, Module
+from tinygrad_ext.nn import DataParallel
 
 from .. import absent
+from ..nn_parallel_distributed import DistributedDataParallel
 
 __all__ = ["DataParallel", "DistributedDataParallel"]
 globals().update(
@@ -12,12 +13,3 @@ globals().update(
         "there is one device, the cpu: call the module",
     )
 )
-
-
-class DistributedDataParallel(Module):
-    """Refused when it is made: there is one process."""
-
-    def __init__(self, module, *args, **kwargs):
-        raise NotImplementedError(
-            "torch.nn.parallel.DistributedDataParallel: there is one process here; train the module itself"
-        )
