@@ -148,6 +148,37 @@ def test_the_inside_of_a_function_is_seen():
         assert Square.apply(ONES).dtype is tg.bfloat16
 
 
+class Apart(tg.autograd.Function):
+    """A forward without a ctx, whose own casts have nothing to keep what they find in."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    @amp.custom_fwd(device_type="cpu", cast_inputs=tg.float16)
+    def forward(x):
+        Cast.seen.append((x.dtype, tg.is_autocast_enabled("cpu")))
+        return x * 2
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return 2 * grad.to(ctx.saved_tensors[0].dtype)
+
+
+@pytest.mark.parametrize("way", [lambda f: f, tg.compile, lambda f: tg.func.vmap(f)])
+def test_a_forward_without_a_ctx_may_have_casts_of_its_own(way):
+    Cast.seen.clear()
+    x = tg.ones(2, 2, requires_grad=True)
+    with cpu():
+        made = way(lambda x: Apart.apply(x))(x)
+    made.sum().backward()
+    assert set(Cast.seen) == {(tg.float16, False)} and made.dtype is tg.float16
+    assert x.grad.tolist() == [[2, 2], [2, 2]] and not hasattr(x, "_fwd_used_autocast")
+
+
 def test_a_functions_own_casts_turn_it_off_inside():
     Cast.seen.clear()
     x = tg.ones(2, requires_grad=True)

@@ -245,7 +245,7 @@ def custom_fwd(fwd=None, *, device_type, cast_inputs=None):
         cast_inputs: a dtype. Where autocast is on, floating tensors among the arguments get it, and forward runs with
             autocast off; without it, forward runs as the caller is set.
 
-    Together with `custom_bwd`, backward runs as forward did.
+    Together with `custom_bwd`, backward runs as forward did; that takes a forward with a ctx to keep it in.
     """
     known("custom_fwd", device_type)
     if fwd is None:
@@ -253,12 +253,11 @@ def custom_fwd(fwd=None, *, device_type, cast_inputs=None):
 
     @functools.wraps(fwd)
     def decorated(*args, **kwargs):
-        context = args[0]
-        context._dtype = state.dtype[device_type]
-        context._fwd_used_autocast = is_autocast_enabled(device_type)
-        if cast_inputs is None or not context._fwd_used_autocast:
+        used, cast = is_autocast_enabled(device_type), cast_inputs is not None
+        if not isinstance(args[0], Tensor):  # of a forward without a ctx, whose setup_context tells backward
+            args[0]._dtype, args[0]._fwd_used_autocast = state.dtype[device_type], used and not cast
+        if not (used and cast):
             return fwd(*args, **kwargs)
-        context._fwd_used_autocast = False
         with autocast(device_type, enabled=False):
             return fwd(*_cast(args, device_type, cast_inputs), **_cast(kwargs, device_type, cast_inputs))
 
