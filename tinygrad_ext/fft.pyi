@@ -22,7 +22,7 @@ def fft(input: Tensor, n: _int | None = None, dim: _int = -1, norm: _b.str | Non
 def fft2(input: Tensor, s: _int | _Sequence[_int] | None = None, dim: _int | _Sequence[_int] = ..., norm: _b.str | None = None, *, out: Tensor | None = None) -> Tensor:
     """fft along two dimensions: rfft, irfft, hfft and ihfft along the last of them, fft and ifft along the others."""
     ...
-def fftfreq(n: _int, d: _float = 1.0, *, dtype: _dtype | _b.type | None = None, layout: _layout | None = None, device: _device | _b.str | None = None, pin_memory: _bool = False, requires_grad: _bool = False) -> Tensor:
+def fftfreq(n: _int, d: _float = 1.0, *, dtype: _dtype | _b.type | None = None, layout: _layout | None = None, device: _device | _b.str | None = None, pin_memory: _bool = False, requires_grad: _bool = False, out: Tensor | None = None) -> Tensor:
     """The frequencies of the numbers that fft gives of n points, d apart, in cycles for each unit of d."""
     ...
 def fftn(input: Tensor, s: _int | _Sequence[_int] | None = None, dim: _int | _Sequence[_int] | None = None, norm: _b.str | None = None, *, out: Tensor | None = None) -> Tensor:
@@ -76,7 +76,7 @@ def rfft(input: Tensor, n: _int | None = None, dim: _int = -1, norm: _b.str | No
 def rfft2(input: Tensor, s: _int | _Sequence[_int] | None = None, dim: _int | _Sequence[_int] = ..., norm: _b.str | None = None, *, out: Tensor | None = None) -> Tensor:
     """rfft along two dimensions: rfft, irfft, hfft and ihfft along the last of them, fft and ifft along the others."""
     ...
-def rfftfreq(n: _int, d: _float = 1.0, *, dtype: _dtype | _b.type | None = None, layout: _layout | None = None, device: _device | _b.str | None = None, pin_memory: _bool = False, requires_grad: _bool = False) -> Tensor:
+def rfftfreq(n: _int, d: _float = 1.0, *, dtype: _dtype | _b.type | None = None, layout: _layout | None = None, device: _device | _b.str | None = None, pin_memory: _bool = False, requires_grad: _bool = False, out: Tensor | None = None) -> Tensor:
     """The frequencies of the numbers that rfft gives of n points, d apart, in cycles for each unit of d."""
     ...
 def rfftn(input: Tensor, s: _int | _Sequence[_int] | None = None, dim: _int | _Sequence[_int] | None = None, norm: _b.str | None = None, *, out: Tensor | None = None) -> Tensor:

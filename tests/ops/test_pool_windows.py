@@ -127,3 +127,18 @@ def test_long_rows_of_a_window_give_the_first_of_the_largest_and_the_last_nan(sh
                 found = value, int(np.ravel_multi_index(place, shape[1:]))
         got = best[index].item()
         assert repr(got) == repr(float(found[0])) and places[index].item() == found[1]
+
+
+@pytest.mark.parametrize(
+    "name", ["adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_max_pool2d", "adaptive_max_pool3d"]
+)
+def test_adaptive_pools_take_no_channels_and_no_images(name):
+    places = int(name[-2])
+    for shape in ((0,), (0, 2)):
+        x = tg.ones(*shape, *[4] * places, requires_grad=True)
+        result = getattr(tg.nn.functional, name)(x, 5)
+        assert result.shape == (*shape, *[5] * places)
+        result.sum().backward()
+        assert x.grad.shape == x.shape
+    with pytest.raises(RuntimeError, match="non-zero size for non-batch dimensions"):
+        getattr(tg.nn.functional, name)(tg.ones(2, *[0] * places), 5)

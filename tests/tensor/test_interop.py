@@ -363,3 +363,9 @@ def test_asarray_asks_for_a_gradient_as_it_is_told_or_as_its_operand(copy):
     assert (
         tg.asarray(plain, copy=copy, requires_grad=True).is_leaf and tg.asarray([1.0], requires_grad=True).requires_grad
     )
+
+
+@pytest.mark.parametrize("value", [[1], 1, "ab", None])
+def test_what_is_no_buffer_is_told(value):
+    with pytest.raises(ValueError, match="object does not implement Python buffer protocol"):
+        tg.frombuffer(value, dtype=tg.int8)

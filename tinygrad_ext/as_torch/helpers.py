@@ -19,6 +19,7 @@ _ELSEWHERE = {
     ("_dynamo.utils", "is_compile_supported"): "tinygrad_ext.as_torch.stand_ins._dynamo",
     ("optim.lbfgs", "_cubic_interpolate"): "tinygrad_ext.as_torch.line_search",
     ("optim.lbfgs", "_strong_wolfe"): "tinygrad_ext.as_torch.line_search",
+    ("", "Storage"): "tinygrad_ext.tensor.legacy_storage",
 }
 
 

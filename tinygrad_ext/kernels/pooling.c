@@ -126,7 +126,7 @@ int tgx_window_adaptive(tgx_call *c, tgx_window *w, int dims, const char *op, in
     if (w->out[0] < 0 || w->out[1] < 0 || w->out[2] < 0)
         return tgx_fail(c, TGX_RUNTIME_ERROR, "%s: elements of output_size must be greater than or equal to 0 but received %s; a result "
                         "would have a negative dimension", op, shown(w->out, dims));
-    for (int i = x->rank - dims - 1; i < x->rank; i++)
+    for (int i = 1; i < x->rank; i++)                  /* the first is the batch, or channels of which there are none */
         if (x->sizes[i] == 0)
             return tgx_fail(c, TGX_RUNTIME_ERROR, "%s(): Expected input to have non-zero size for non-batch dimensions, but input has sizes "
                             "%s with dimension %d being empty", op, tgx_shape_text(x), i);

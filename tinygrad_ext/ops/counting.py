@@ -257,7 +257,11 @@ for _overload, _type, _samples in (
 def _unravel(indices, shape):
     if indices.is_floating_point() or indices.is_complex() or indices.dtype == tg.bool:
         raise TypeError(f"unravel_index(): expected 'indices' to be integer dtype, but got {indices.dtype}")
-    sizes = [shape] if isinstance(shape, int) else list(shape)
+    sizes = [shape] if isinstance(shape, int) else list(shape) if isinstance(shape, (tuple, list)) else [None]
+    if not all(isinstance(s, int) for s in sizes):
+        raise TypeError(
+            f"unravel_index(): expected 'shape' to be int or sequence of ints, but got {type(shape).__name__}"
+        )
     if any(s < 0 for s in sizes):
         raise ValueError(f"unravel_index(): 'shape' cannot have negative values, but got {tuple(sizes)}")
     found, rest = [], indices.to(tg.int64)
@@ -274,6 +278,10 @@ op(
     variants="function",
     samples=lambda make: [Sample(make.ints(0, 12, (2, 3)), (3, 4)), Sample(make.ints(0, 5, (2,)), 5)],
     reference=lambda x, shape: __import__("numpy").unravel_index(x, shape),
-    errors=[(lambda: _unravel(zeros(2), (2,)), TypeError, "expected 'indices' to be integer dtype")],
+    errors=[
+        (lambda: _unravel(zeros(2), (2,)), TypeError, "expected 'indices' to be integer dtype"),
+        (lambda: tg.unravel_index(tg.tensor([1]), (2, 2.0)), TypeError, "to be int or sequence of ints, but got tuple"),
+        (lambda: tg.unravel_index(tg.tensor([1]), tg.tensor([2.0])), TypeError, "sequence of ints, but got Tensor"),
+    ],
     doc="The coordinates of places that are counted as in one row of a tensor of this shape.",
 )

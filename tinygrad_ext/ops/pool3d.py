@@ -78,7 +78,7 @@ def _size(name, place, size):
 
 
 def _check_not_empty(name, shape):
-    for place in range(len(shape) - 4, len(shape)):
+    for place in range(1, len(shape)):  # the first is the batch, or channels of which there are none
         if shape[place] == 0:
             raise RuntimeError(
                 f"{name}(): Expected input to have non-zero size for non-batch dimensions, but input has sizes "

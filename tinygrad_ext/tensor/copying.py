@@ -16,9 +16,10 @@ from tinygrad_ext.core.call.modes import is_grad_enabled
 from tinygrad_ext.core.call.op_tables import functions
 from tinygrad_ext.core.call.subclass import attributes_of, set_attributes
 from tinygrad_ext.core.data.devices import copy_of
+from tinygrad_ext.core.data.dtype import channels_last, channels_last_3d, contiguous_format, preserve_format
 from tinygrad_ext.core.data.slots import get_slot, set_slot
 from tinygrad_ext.core.data.tensor import Parameter, Tensor
-from tinygrad_ext.core.grad.methods import increment, leave_base
+from tinygrad_ext.core.grad.methods import increment, leave_base, set_geometry_from
 from tinygrad_ext.tensor import unset
 from tinygrad_ext.tensor.typed_storage import TypedStorage, storage_shown
 from tinygrad_ext.tensor.untyped_storage import UntypedStorage, storage_over
@@ -188,21 +189,41 @@ def _init_parameter(self, data, requires_grad):
 
 
 def _resize_(self, *sizes, memory_format=None):
-    """Another shape for this tensor, row-major over its memory; new elements are not set."""
+    """Another shape for this tensor, row-major over its memory; new elements are not set.
+
+    memory_format: the order in which its dimensions lie from now on, also where the shape stays.
+    """
     sizes = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes
     if self.requires_grad:
         raise RuntimeError("cannot resize variables that require grad: detach() the tensor first")
-    if not unset.fills():
-        return _core.resize(self, sizes)
-    before = self.untyped_storage().nbytes()
+    if memory_format is preserve_format:
+        raise RuntimeError(
+            "resize_(): Unsupported memory format Preserve: there is no other tensor whose order could be kept. Use "
+            "contiguous_format, or resize_as_()"
+        )
+    ordered = None
+    if memory_format is not None:  # before anything is written: it does not suit each number of dimensions
+        ordered = functions["empty"](sizes, dtype=self.dtype, device="meta", memory_format=memory_format).stride()
+    before = self.untyped_storage().nbytes() if unset.fills() else None
     _core.resize(self, sizes)
-    unset.fill_from(self, before)
+    if before is not None:
+        unset.fill_from(self, before)
+    if ordered not in (None, self.stride()):
+        block = self.untyped_storage()._storage
+        set_geometry_from(self, _core.window(block, self.dtype, self.shape, ordered, self.storage_offset()))
     return self
 
 
 def _resize_as_(self, other, *, memory_format=None):
-    """The shape of another tensor for this one, row-major over its memory; new elements are not set."""
-    return _resize_(self, other.shape)
+    """The shape of another tensor for this one, row-major over its memory; new elements are not set.
+
+    memory_format: the order in which its dimensions lie from now on; preserve_format for the other tensor's.
+    """
+    if memory_format is preserve_format:
+        formats = {4: channels_last, 5: channels_last_3d}
+        found = formats.get(other.dim())
+        memory_format = found if found and other.is_contiguous(memory_format=found) else contiguous_format
+    return _resize_(self, other.shape, memory_format=memory_format)
 
 
 def _set_(self, source=None, storage_offset=0, size=None, stride=None):

@@ -205,7 +205,13 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
     Raises ValueError where count and offset do not fit the buffer, or where the memory is not aligned to the elements.
     """
     dtype = get_default_dtype() if dtype is None else dtype
-    have, size = memoryview(buffer).nbytes, dtype.itemsize
+    try:
+        have, size = memoryview(buffer).nbytes, dtype.itemsize
+    except TypeError:
+        raise ValueError(
+            f"frombuffer(): {type(buffer).__name__} object does not implement Python buffer protocol: pass bytes, an "
+            "array or the like; tensor() takes lists"
+        ) from None
     if have == 0 or count == 0:
         raise ValueError(f"both buffer length ({have}) and count ({count}) must not be 0")
     if not 0 <= offset < have:

@@ -72,3 +72,4 @@ for _name, _kind in _CLASSES.items():
         (LegacyStorage,),
         {"dtype": by_name[_kind], "__doc__": f"Memory as numbers of {_kind}.", "__module__": "tinygrad_ext"},
     )
+Storage = globals()["FloatStorage"]

@@ -23,7 +23,7 @@ from tinygrad_ext.core.call.subclass cimport bare
 from tinygrad_ext.core.loops.copy cimport clone
 from tinygrad_ext.core.data.tensor cimport (
     READONLY, Carried, Parameter, Tensor, alias, blank, bump, dtype_title, empty, exact, finish, flips_words, needs_grad,
-    set_geometry, shown_device,
+    same_sizes, set_geometry, shown_device,
 )
 from tinygrad_ext.core.data.types cimport (
     ITEMSIZE, TGX_BF16, TGX_BOOL, TGX_C32, TGX_MAX_DIMS, TGX_NTYPES, int32_t, int64_t, is_complex, is_integral, is_signed,
@@ -238,7 +238,10 @@ def share_memory_from(Tensor t not None, Tensor source not None):
 
 
 def resize(Tensor t not None, shape):
-    """Change t's shape in place: row-major, over its own storage where that is large enough, else over a copy."""
+    """Change t's shape in place: row-major, over its own storage where that is large enough, else over a copy.
+
+    A tensor that has the shape is left as it is, in whatever order its elements lie.
+    """
     cdef int64_t[TGX_MAX_DIMS] sizes
     cdef int rank = read_numbers(shape, sizes, "resize_", "size")
     cdef int64_t start = t.storage_offset(), room = 0
@@ -248,6 +251,8 @@ def resize(Tensor t not None, shape):
     memcpy(fresh.sizes, sizes, rank * sizeof(int64_t))
     fill_row_strides(fresh)
     finish(fresh)
+    if same_sizes(t, fresh) and (t.storage is not None or t.device_id):
+        return t
     if t.storage is None and t.device_id == 0:      # a tensor of __new__, which has no memory yet
         fresh.storage = new_storage(nbytes)
         fresh.data = fresh.storage.data
