@@ -352,3 +352,11 @@ def test_a_layer_that_orders_its_state_itself_does_so_for_packed_sequences(kind)
     assert len(seen) == 2
     for a, b in zip((output.data, *tg.atleast_1d(last)), (expected.data, *tg.atleast_1d(wanted)), strict=True):
         np.testing.assert_array_equal(a.detach().numpy(), b.detach().numpy())
+
+
+@pytest.mark.parametrize("kind", [nn.RNN, nn.GRU])
+def test_projections_are_of_lstms_alone(kind):
+    with pytest.raises(ValueError, match="proj_size argument is only supported for LSTM, not RNN or GRU"):
+        kind(3, 2, proj_size=1)
+    with pytest.raises(TypeError, match="unexpected keyword argument"):
+        kind(3, 2, proj=1)

@@ -247,3 +247,9 @@ def test_huber_loss_with_weights_is_the_mean_over_all_elements():
 def test_cross_entropy_of_no_classes():
     loss = F.cross_entropy(tg.zeros(3, 0), tg.zeros(3, 0), label_smoothing=0.1, reduction="none")
     assert loss.tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("shape", [(), (1,)])
+def test_a_single_margin_loss_has_the_shape_of_its_target(shape):
+    loss = tg.nn.functional.multi_margin_loss(tg.ones(5), tg.zeros(shape, dtype=tg.int64), reduction="none")
+    assert loss.shape == shape and loss.sum().item() == pytest.approx(0.8)

@@ -307,3 +307,17 @@ def test_sizes_and_scales_of_a_smooth_upsampling_need_not_fit():
     assert smooth(x, (2, 3), False, 1.7, 0.9).shape == (1, 1, 2, 3)
     with pytest.raises(RuntimeError, match="Expected 4D images"):
         smooth(x[0], (2, 3), False)
+
+
+KINDS = {
+    "an int and a float": (tg.int8, tg.float32, tg.float32),
+    "a half and a double": (tg.float16, tg.float64, tg.float64),
+    "a double and a bool": (tg.float64, tg.bool, tg.float64),
+}
+
+
+@pytest.mark.parametrize("case", KINDS)
+def test_cosines_are_of_the_common_dtype(case):
+    first, second, wanted = KINDS[case]
+    found = tg.nn.functional.cosine_similarity(tg.tensor([3, 4], dtype=first), tg.tensor([1, 1], dtype=second), dim=0)
+    assert found.dtype == wanted and found.item() == pytest.approx(7 / 50**0.5)

@@ -326,7 +326,7 @@ def _multi_margin(self, target, p, margin, weight, size_average, reduce, reducti
         each = each * weight[at].unsqueeze(1)
     others = tg.arange(x.shape[1], device=x.device) != at.unsqueeze(1)
     loss = (each * others).sum(1) / x.shape[1]
-    return reduced(loss.reshape(()) if single else loss, reduction)
+    return reduced(loss.reshape(target.shape) if single else loss, reduction)
 
 
 op(

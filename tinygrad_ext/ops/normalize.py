@@ -287,6 +287,14 @@ def _cosine_similarity(x1, x2, dim, eps):
             f"{(x1 if x1.is_complex() else x2).dtype}: an angle is between real vectors; pass "
             "view_as_real(x).flatten(-2)"
         )
+    common = tg.promote_types(x1.dtype, x2.dtype)
+    if not common.is_floating_point:
+        raise RuntimeError(
+            f"cosine_similarity: expected common dtype to be floating point, yet common dtype is {common}: convert "
+            "one of the vectors with float()"
+        )
+    if x1.dtype != x2.dtype:
+        x1, x2 = x1.to(common), x2.to(common)
     x1, x2 = fused.broadcast_tensors(x1, x2)
     return (x1 * x2).sum(dim) / (x1.norm(2, dim).clamp_min(eps) * x2.norm(2, dim).clamp_min(eps))
 
@@ -315,7 +323,12 @@ op(
             lambda: fused.cosine_similarity(tg.zeros(2, 3, dtype=tg.complex64), tg.zeros(2, 3)),
             RuntimeError,
             "expected common dtype to be floating point",
-        )
+        ),
+        (
+            lambda: fused.cosine_similarity(tg.zeros(2, 3, dtype=tg.int8), tg.zeros(2, 3, dtype=tg.int16)),
+            RuntimeError,
+            "yet common dtype is torch.int16",
+        ),
     ],
     doc="Cosine of the angle between x1 and x2 along dim; a length below eps counts as eps.",
 )

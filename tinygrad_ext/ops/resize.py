@@ -191,6 +191,11 @@ def _output(input, size, factor, recompute):
     if size is not None:
         if recompute:
             raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
+        if any(isinstance(n, float) or (isinstance(n, tg.Tensor) and n.is_floating_point()) for n in given):
+            raise TypeError(
+                "interpolate: expected size to be one of int or Tuple[int] or Tuple[int, int] or Tuple[int, int, int], "
+                f"but got size with types {[type(n).__name__ for n in given]}: scale_factor takes fractions"
+            )
         return [int(n) for n in given], [None] * dims
     if any(type(f) is float and not math.isfinite(f) for f in given):
         raise RuntimeError(
@@ -299,6 +304,7 @@ op(
             ValueError,
             "only one of size or scale_factor",
         ),
+        (lambda: _output(zeros(1, 1, 4), (tg.tensor(2.0),), None, False), TypeError, "expected size to be one of int"),
         (
             lambda: functions["nn.functional.interpolate"](zeros(1, 1, 4), 2, mode="cubic"),
             NotImplementedError,

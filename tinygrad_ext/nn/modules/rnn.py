@@ -232,13 +232,19 @@ class RNNBase(Module):
         return ", ".join([f"{self.input_size}", f"{self.hidden_size}", *told])
 
 
+def _refuse_projection(name, size):
+    if size is not None:
+        raise ValueError(f"proj_size argument is only supported for LSTM, not RNN or GRU: {name} got {size}")
+
+
 class RNN(RNNBase):
     """Layers of ``h' = act(W_ih x + b_ih + W_hh h + b_hh)``; nonlinearity: "tanh" or "relu"."""
 
     def __init__(
         self, input_size, hidden_size, num_layers=1, nonlinearity="tanh", bias=True, batch_first=False, dropout=0.0,
-        bidirectional=False, device=None, dtype=None,
+        bidirectional=False, device=None, dtype=None, *, proj_size=None,
     ):  # fmt: skip
+        _refuse_projection("RNN", proj_size)
         if nonlinearity not in ("tanh", "relu"):
             raise ValueError(f"Unknown nonlinearity '{nonlinearity}'. Select from 'tanh' or 'relu'.")
         self.nonlinearity = nonlinearity
@@ -263,8 +269,9 @@ class GRU(RNNBase):
 
     def __init__(
         self, input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0, bidirectional=False,
-        device=None, dtype=None,
+        device=None, dtype=None, *, proj_size=None,
     ):  # fmt: skip
+        _refuse_projection("GRU", proj_size)
         super().__init__(
             "GRU", input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, 0, device, dtype
         )
