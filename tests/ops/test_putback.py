@@ -48,3 +48,11 @@ def test_factors_of_dropout_are_drawn_from_the_generator_that_is_given():
 def test_what_is_scattered_takes_the_dtype_of_the_copy():
     found = tg.zeros(2, 3).as_strided_scatter(tg.ones(2, 2, dtype=tg.int64), (2, 2), (1, 2), 1)
     assert found.dtype is tg.float32 and found.tolist() == [[0, 1, 1], [1, 1, 0]]
+
+
+def test_a_diagonal_is_filled_where_elements_share_memory():
+    for shape in ((1, 1), (3, 1), (1, 3)):
+        base = tg.zeros(shape)
+        shown = base.expand(3, 3)
+        assert shown.fill_diagonal_(5) is shown
+        assert base.tolist() == tg.full(shape, 5.0).tolist()

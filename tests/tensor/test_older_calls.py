@@ -75,7 +75,7 @@ def test_the_gradient_is_that_of_the_present_order():
 
 def test_the_first_deprecated_call_of_a_process_is_told(monkeypatch):
     monkeypatch.setattr(older_calls, "_warned", set())
-    with pytest.warns(UserWarning, match=r"addcmul is deprecated: addcmul\(self, value, tensor1, tensor2\)"):
+    with pytest.warns(UserWarning, match=r"addcmul_ is deprecated: addcmul_\(self, value, tensor1, tensor2\)"):
         tg.ones(2).addcmul_(0.5, tg.ones(2), tg.ones(2))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -183,6 +183,8 @@ def test_each_is_told_where_all_warnings_are_wanted():
         for _ in range(2):
             with pytest.warns(UserWarning, match="This overload of add is deprecated"):
                 tg.add(x, 2, x)
+            with pytest.warns(UserWarning, match="This overload of add_ is deprecated"):
+                tg.ones(2).add_(2, x)
     finally:
         tg.set_warn_always(False)
     with warnings.catch_warnings():

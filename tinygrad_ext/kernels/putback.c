@@ -263,7 +263,7 @@ static int fill_diagonal_run(tgx_call *c) {
             memcpy(o->data + (at / n * o->strides[0] + at % n * o->strides[1]) * size, one, (size_t)size);
     return 0;
 }
-TGX_KERNEL(fill_diagonal, fill_diagonal_shape, fill_diagonal_run, 0)
+TGX_KERNEL(fill_diagonal, fill_diagonal_shape, fill_diagonal_run, TGX_REPEATS)
 
 /* ---- windows that may overlap ------------------------------------------------------------------------------------ */
 

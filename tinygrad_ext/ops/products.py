@@ -235,6 +235,12 @@ op(
 
 
 def _chain_matmul(matrices):
+    for matrix in matrices:
+        if matrix.dim() != 2:
+            raise RuntimeError(
+                f"chain_matmul(): Tensor dimension is {matrix.dim()}, expected 2 instead: linalg.multi_dot takes "
+                "vectors at both ends"
+            )
     if len(matrices) == 1:
         return matrices[0].clone()
     if not matrices:
@@ -250,7 +256,10 @@ op(
     types="float",
     samples=lambda make: [Sample([make(2, 5), make(5, 3), make(3, 4)]), Sample([make(2, 3)])],
     reference=lambda matrices: matrices[0] if len(matrices) == 1 else _linalg("multi_dot", matrices),
-    errors=[(lambda: _chain_matmul([]), RuntimeError, "chain_matmul(): Expected one or more matrices")],
+    errors=[
+        (lambda: _chain_matmul([]), RuntimeError, "chain_matmul(): Expected one or more matrices"),
+        (lambda: _chain_matmul([zeros(2), zeros(2)]), RuntimeError, "Tensor dimension is 1, expected 2 instead"),
+    ],
     doc="linalg.multi_dot under its older name, of matrices as arguments.",
 )
 

@@ -34,7 +34,7 @@ def understand(f, args, kwargs):
                 positional, keywords = found
                 if len(positional) == len(args) and keywords.keys() == kwargs.keys():
                     return None  # the call itself, which something else is wrong with
-                _warn(op, order.split())
+                _warn(op, order.split(), f.__name__)
                 return lambda: f(*positional, **keywords)
     return None
 
@@ -65,11 +65,10 @@ def _fits(arg, value):
     return isinstance(value, (int, float, complex)) or (isinstance(value, Tensor) and value.dim() == 0)
 
 
-def _warn(op, names):
+def _warn(op, names, name):
     if _warned and not always[0]:
         return
     _warned.add(op.name)
-    name = op.schema.name
     order = ", ".join(names)
     now = ", ".join(f"{a.name}={a.name}" if a.kwarg_only else a.name for a in op.schema.args)
     warnings.warn(
