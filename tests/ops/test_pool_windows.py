@@ -103,8 +103,14 @@ def test_a_window_of_padding_alone_gives_the_least_number(dtype, options):
 
 @pytest.mark.parametrize("dtype", [tg.float32, tg.float64], ids=str)
 @pytest.mark.parametrize("values", ["numbers", "nan", "least", "zeros"])
-@pytest.mark.parametrize("shape, size", [((3, 500), 1), ((2, 300), 7), ((2, 40, 70), 2), ((1, 33, 200), (3, 1))])
-def test_long_rows_of_a_window_give_the_first_of_the_largest_and_the_last_nan(shape, size, values, dtype):
+@pytest.mark.parametrize(
+    "shape, size",
+    [
+        *[((3, 500), 1), ((2, 300), 7), ((2, 40, 70), 2), ((1, 33, 200), (3, 1))],
+        *[((3, 32, 32), 5), ((2, 14, 15), 3), ((2, 20, 256), (1, 15)), ((2, 9, 11, 13), 3), ((2, 5, 1, 12), (2, 1, 2))],
+    ],
+)
+def test_windows_of_many_elements_give_the_first_of_the_largest_and_the_last_nan(shape, size, values, dtype):
     random = np.random.default_rng(0)
     x = random.integers(-5, 5, shape).astype("float64")
     if values == "nan":
@@ -113,7 +119,7 @@ def test_long_rows_of_a_window_give_the_first_of_the_largest_and_the_last_nan(sh
         x[:] = -np.inf
     elif values == "zeros":
         x = np.where(x > 0, 0.0, -0.0)
-    pool = tg.nn.functional.adaptive_max_pool1d if len(shape) == 2 else tg.nn.functional.adaptive_max_pool2d
+    pool = getattr(tg.nn.functional, f"adaptive_max_pool{len(shape) - 1}d")
     best, places = pool(tg.tensor(x, dtype=dtype), size, return_indices=True)
     sizes = best.shape[1:]
     for index in np.ndindex(*best.shape):

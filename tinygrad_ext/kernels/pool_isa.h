@@ -64,10 +64,44 @@ static ptrdiff_t stretch(const tgx_pool *p, ptrdiff_t first, ptrdiff_t wide, ptr
     }
 LONG_ROWS(float, f32)
 LONG_ROWS(double, f64)
-enum { LONG = 12 }; /* with 24 elements a row it takes a third of the time */
+enum { WIDE = 4, LONG = 12 }; /* with 24 elements a row it takes a third of the time */
 #define NO_LONG_ROWS(...) (void)0
 
-#define POOL_MAX(T, P, name, LOWEST, HAS_LONG, LONG_ROW)                                                          \
+/* Few windows that share few columns: the largest of each column first, side by side, then each window's: a fifth of the time of windows
+ * side by side that are of several widths. Of equal ones the first is taken, and the last that is NaN, in whatever column. */
+#define COLUMNS(T, P, name) \
+    static __attribute__((noinline)) void columns_##name(const tgx_pool *p, const T *from, ptrdiff_t where, ptrdiff_t nz, \
+                                                         ptrdiff_t dz, ptrdiff_t ny, ptrdiff_t dy, T *out, int64_t *at) { \
+        T best[BLOCK], value; \
+        P pick[BLOCK]; \
+        const ptrdiff_t n = p->width; \
+        int better; \
+        for (ptrdiff_t j = 0; j < n; j++) best[j] = -(T)__builtin_inf(), pick[j] = 0; \
+        for (ptrdiff_t z = 0; z < nz; z++) \
+            for (ptrdiff_t y = 0; y < ny; y++) { \
+                const P off = (P)(z * dz + y * dy); \
+                const T *row = from + off; \
+                ROUND(j) \
+            } \
+        for (ptrdiff_t j = 0; j < p->cols; j++) { \
+            ptrdiff_t x = p->x_lo[j], off = pick[x] + x; \
+            T top = best[x]; \
+            while (++x < p->x_hi[j]) { \
+                const ptrdiff_t place = pick[x] + x; \
+                value = best[x]; \
+                const int later = value != value ? top == top || place > off : value == top && place < off; \
+                if (value > top || later) top = value, off = place; \
+            } \
+            out[j] = top; \
+            if (at) at[j] = where + off; \
+        } \
+    }
+COLUMNS(float, int32_t, f32)
+COLUMNS(float, int64_t, f32_huge)
+COLUMNS(double, int64_t, f64)
+#define NO_COLUMNS(...) (void)0
+
+#define POOL_MAX(T, P, name, LOWEST, HAS_LONG, LONG_ROW, COLUMN)                                                          \
     static void windows_##name(const T *from, ptrdiff_t where, ptrdiff_t stride, const ptrdiff_t *lo, ptrdiff_t n,       \
                                ptrdiff_t nz, ptrdiff_t dz, ptrdiff_t ny, ptrdiff_t dy, ptrdiff_t nx, ptrdiff_t dx, T *out, \
                                int64_t *at) {                                                                            \
@@ -105,10 +139,14 @@ enum { LONG = 12 }; /* with 24 elements a row it takes a third of the time */
     static void max_##name(const tgx_pool *p, ptrdiff_t planes, const void *src, void *dst, int64_t *at) {               \
         const ptrdiff_t size = tgx_pool_volume(p), count = tgx_pool_windows(p);                                          \
         const ptrdiff_t dy = p->step_y * p->width, dz = p->step_z * p->height * p->width;                                \
+        const ptrdiff_t usual = p->cols ? p->x_hi[p->cols / 2] - p->x_lo[p->cols / 2] : 0;                               \
+        const int columns = HAS_LONG && p->step_x == 1 && p->width <= BLOCK && p->cols < FEW && usual >= WIDE            \
+            && usual * p->cols <= 2 * p->width;                                                                          \
         for (ptrdiff_t first = 0, end; first < p->cols; first = end) {                                                   \
             ptrdiff_t stride;                                                                                            \
             const ptrdiff_t wide = p->x_hi[first] - p->x_lo[first], nx = (wide + p->step_x - 1) / p->step_x;             \
             end = stretch(p, first, wide, &stride);                                                                      \
+            if (columns) end = p->cols, stride = 0;                                                                      \
             for (ptrdiff_t k = 0; k < planes; k++)                                                                       \
                 for (ptrdiff_t h = 0; h < p->layers; h++)                                                                \
                     for (ptrdiff_t i = 0; i < p->rows; i++) {                                                            \
@@ -117,7 +155,9 @@ enum { LONG = 12 }; /* with 24 elements a row it takes a third of the time */
                         const ptrdiff_t where = (p->z_lo[h] * p->height + p->y_lo[i]) * p->width + (stride ? p->x_lo[first] : 0); \
                         const ptrdiff_t to = k * count + (h * p->rows + i) * p->cols + first;                            \
                         const T *from = (const T *)src + k * size + where;                                               \
-                        if (HAS_LONG && nx >= LONG && p->step_x == 1 && end - first < FEW)                               \
+                        if (columns)                                                                                     \
+                            COLUMN(p, from, where, nz, dz, ny, dy, (T *)dst + to, at ? at + to : NULL);                  \
+                        else if (HAS_LONG && nx >= LONG && p->step_x == 1 && end - first < FEW)                               \
                             for (ptrdiff_t j = 0; j < end - first; j++) {                                                \
                                 const ptrdiff_t off = stride ? stride * j : p->x_lo[first + j];                          \
                                 LONG_ROW(from + off, where + off, nz, dz, ny, dy, nx, (T *)dst + to + j,  \
@@ -129,14 +169,14 @@ enum { LONG = 12 }; /* with 24 elements a row it takes a third of the time */
         }                                                                                                                \
     }
 
-POOL_MAX(uint8_t, int64_t, u8, 0, 0, NO_LONG_ROWS)
-POOL_MAX(int8_t, int64_t, i8, INT8_MIN, 0, NO_LONG_ROWS)
-POOL_MAX(int16_t, int64_t, i16, INT16_MIN, 0, NO_LONG_ROWS)
-POOL_MAX(int32_t, int64_t, i32, INT32_MIN, 0, NO_LONG_ROWS)
-POOL_MAX(int64_t, int64_t, i64, INT64_MIN, 0, NO_LONG_ROWS)
-POOL_MAX(float, int32_t, f32, -__builtin_inff(), 1, long_f32)
-POOL_MAX(float, int64_t, f32_huge, -__builtin_inff(), 1, long_f32) /* planes whose places do not fit 32 bits */
-POOL_MAX(double, int64_t, f64, -__builtin_inf(), 1, long_f64)
+POOL_MAX(uint8_t, int64_t, u8, 0, 0, NO_LONG_ROWS, NO_COLUMNS)
+POOL_MAX(int8_t, int64_t, i8, INT8_MIN, 0, NO_LONG_ROWS, NO_COLUMNS)
+POOL_MAX(int16_t, int64_t, i16, INT16_MIN, 0, NO_LONG_ROWS, NO_COLUMNS)
+POOL_MAX(int32_t, int64_t, i32, INT32_MIN, 0, NO_LONG_ROWS, NO_COLUMNS)
+POOL_MAX(int64_t, int64_t, i64, INT64_MIN, 0, NO_LONG_ROWS, NO_COLUMNS)
+POOL_MAX(float, int32_t, f32, -__builtin_inff(), 1, long_f32, columns_f32)
+POOL_MAX(float, int64_t, f32_huge, -__builtin_inff(), 1, long_f32, columns_f32_huge) /* planes whose places do not fit 32 bits */
+POOL_MAX(double, int64_t, f64, -__builtin_inf(), 1, long_f64, columns_f64)
 
 static void ISA(max_f32)(const tgx_pool *p, ptrdiff_t planes, const void *src, void *out, int64_t *at) {
     if (tgx_pool_volume(p) > INT32_MAX) max_f32_huge(p, planes, src, out, at);
