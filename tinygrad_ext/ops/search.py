@@ -146,25 +146,23 @@ def _order_of_rows(rows):
 
 def _starts(rows):
     """Mask of the rows that differ from the one before."""
-    first = rows.new_ones((min(rows.shape[0], 1),)) != 0
     differ = rows[1:] != rows[:-1]
-    return tg.cat([first, differ.reshape(-1) if rows.shape[1] == 1 else differ.any(1)])
+    return (differ if rows.dim() == 1 else differ.any(1)).constant_pad_nd((min(rows.shape[0], 1), 0), True)
 
 
 def _grouped(rows, order, return_inverse, return_counts):
-    """Distinct neighbours among rows (taken in `order`, or as they are): first rows, inverse, counts."""
+    """Distinct neighbours among rows or numbers (taken in `order`, or as they are): first ones, inverse, counts."""
     n = rows.shape[0]
     ordered = rows if order is None else rows[order]
     starts = _starts(ordered)
-    inverse = counts = rows.new_empty((0,), dtype=_int64())
+    inverse = counts = None
     if return_inverse:
-        inverse = starts.to(_int64()).cumsum(0) - 1
+        inverse = starts.cumsum(0) - 1
         inverse = inverse if order is None else tg.empty_like(inverse).scatter_(0, order, inverse)
     if return_counts:
         at = starts.nonzero().reshape(-1)
         counts = tg.cat([at[1:], at.new_full((min(n, 1),), n)]) - at
-    firsts = ordered[:, 0][starts].unsqueeze(1) if rows.shape[1] == 1 else ordered[starts]
-    return firsts, inverse, counts
+    return ordered[at if return_counts else starts], inverse, counts
 
 
 def _unique_truths(self, return_inverse, return_counts):
@@ -209,10 +207,10 @@ def _unique(self, dim, return_inverse, return_counts, ordered):
     elif dim is None and ordered and (close := _spread(self)):
         values, inverse, counts = _unique_close(self, *close, return_inverse, return_counts)
     elif dim is None:
-        rows = self.reshape(-1, 1)
-        order = rows[:, 0].argsort(stable=True) if ordered else None
-        values, inverse, counts = _grouped(rows, order, return_inverse, return_counts)
-        values, inverse = values.reshape(-1), inverse.reshape(self.shape) if return_inverse else inverse
+        numbers = self.reshape(-1)
+        order = numbers.argsort(stable=True) if ordered else None
+        values, inverse, counts = _grouped(numbers, order, return_inverse, return_counts)
+        inverse = inverse.reshape(self.shape) if return_inverse else None
     else:
         moved = self.movedim(dim, 0)
         rows = moved.reshape(moved.shape[0], -1) if moved.numel() else moved.reshape(moved.shape[0], 0)
