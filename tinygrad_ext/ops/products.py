@@ -74,12 +74,14 @@ op(
 
 
 def _kron(self, other):
-    rank = max(self.dim(), other.dim())
-    a = [1] * (rank - self.dim()) + list(self.shape)
-    b = [1] * (rank - other.dim()) + list(other.shape)
-    left = self.reshape([n for size in a for n in (size, 1)])
-    right = other.reshape([n for size in b for n in (1, size)])
-    return (left * right).reshape([x * y for x, y in zip(a, b)])
+    a, b = [*self.shape], [*other.shape]
+    a, b = [1] * (len(b) - len(a)) + a, [1] * (len(a) - len(b)) + b
+    left, right, made = [], [], []
+    for x, y in zip(a, b):
+        left += x, 1
+        right += 1, y
+        made.append(x * y)
+    return (self.reshape(left) * other.reshape(right)).reshape(made)
 
 
 op(

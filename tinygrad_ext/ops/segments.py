@@ -12,7 +12,8 @@ _SCATTER = {"sum": "sum", "mean": "sum", "prod": "prod", "max": "amax", "min": "
 
 
 def _borders(data, lengths, offsets, axis, unsafe):
-    """Where each segment begins, and where the last one ends, along the last dimension."""
+    """Where each segment begins, and where the last one ends, along the last dimension; how many elements each
+    has; whether that was looked at."""
     given, name = (lengths, "lengths") if offsets is None else (offsets, "offsets")
     if given.is_floating_point() or given.is_complex() or given.dtype == tg.bool:
         raise RuntimeError(f"segment_reduce(): Expected {name} to be int32 or int64, got {given.dtype}")
@@ -24,21 +25,24 @@ def _borders(data, lengths, offsets, axis, unsafe):
     given, n = given.to(tg.int64), data.shape[axis]
     if offsets is not None and not given.shape[-1]:
         raise RuntimeError("segment_reduce(): offsets must have at least one element, the end of the last segment")
-    borders = given if offsets is not None else given.cumsum(-1).constant_pad_nd((1, 0))
+    if offsets is None:
+        borders, many = given.cumsum(-1).constant_pad_nd((1, 0)), given
+    else:
+        borders, many = given, given.diff()
     if unsafe or data.device.type == "meta" or hasattr(given, "level"):  # carried: it has no elements
-        return borders
-    if offsets is None and bool((given < 0).any()):
-        raise RuntimeError("segment_reduce(): lengths contains negative value!")
-    if offsets is None and bool((borders[..., -1] != n).any()):
+        return borders, many, False
+    if offsets is None and bool(((given < 0) | (given > n)).any() | (borders[..., -1] != n).any()):
+        if bool((given < 0).any()):
+            raise RuntimeError("segment_reduce(): lengths contains negative value!")
         raise RuntimeError(
             "segment_reduce(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) when "
             f"!unsafe, which is {n}"
         )
-    if bool((borders < 0).any() | (borders > n).any() | (borders.diff() < 0).any()):
+    if offsets is not None and bool((borders < 0).any() | (borders > n).any() | (many < 0).any()):
         raise RuntimeError(
             f"segment_reduce(): offsets must rise from 0 or later to at most {n}, the elements along axis"
         )
-    return borders
+    return borders, many, True
 
 
 def _segment_reduce(data, reduce, lengths, indices, offsets, axis, unsafe, initial):
@@ -54,21 +58,24 @@ def _segment_reduce(data, reduce, lengths, indices, offsets, axis, unsafe, initi
     if not data.dim() or not -data.dim() <= axis < data.dim():
         raise RuntimeError(f"segment_reduce(): axis {axis} is outside of the {data.dim()} dimensions of data")
     axis %= data.dim()
-    borders = _borders(data, lengths, offsets, axis, unsafe)
-    n, count = data.shape[axis], borders.shape[-1] - 1
-    places = tg.arange(n, device=data.device).expand((*borders.shape[:-1], n)).contiguous()
-    at = tg.searchsorted(borders[..., 1:].contiguous(), places, right=True)
-    at = at.masked_fill(places < borders[..., :1], count)  # what is in no segment goes to one more
+    borders, many, checked = _borders(data, lengths, offsets, axis, unsafe)
+    n, count = data.shape[axis], many.shape[-1]
+    if checked and offsets is None and not axis:
+        at = tg.repeat_interleave(many, output_size=n)
+    else:
+        places = tg.arange(n, device=data.device).expand((*borders.shape[:-1], n)).contiguous()
+        at = tg.searchsorted(borders[..., 1:].contiguous(), places, right=True)
+        at = at.masked_fill(places < borders[..., :1], count)  # what is in no segment goes to one more
     rest = (1,) * (data.dim() - axis - 1)
-    index = at.reshape((*at.shape, *rest)).expand(data.shape)
+    index = at.reshape((*at.shape, *rest)).expand(data.shape) if rest else at
     start = _NEUTRAL[reduce] if initial is None else initial
     shape = (*data.shape[:axis], count + 1, *data.shape[axis + 1 :])
     found = data.new_full(shape, start).scatter_reduce(axis, index, data, _SCATTER[reduce], include_self=True)
-    if reduce == "mean":
-        many = at.new_zeros((*at.shape[:-1], count + 1)).scatter_add(-1, at, tg.ones_like(at))
-        many = many.reshape((*many.shape, *rest))
-        found = tg.where(many == 0, float("nan") if initial is None else initial, found / many.clamp(min=1))
-    return found.narrow(axis, 0, count)
+    found = found.narrow(axis, 0, count)
+    if reduce != "mean":
+        return found
+    many = many.reshape((*many.shape, *rest))
+    return tg.where(many == 0, float("nan") if initial is None else initial, found / many.clamp(min=1))
 
 
 def _np_segments(data, reduce, lengths=None, offsets=None, axis=0, initial=None):
@@ -127,6 +134,7 @@ op(
         _refused(RuntimeError, "reduce argument must be", (3,), "median", lengths=[3]),
         _refused(RuntimeError, "sum to data.size", (3,), "sum", lengths=[2]),
         _refused(RuntimeError, "negative value", (3,), "sum", lengths=[4, -1]),
+        _refused(RuntimeError, "sum to data.size", (3,), "sum", lengths=[2**62, 2**62, 2**62, 2**62, 3]),
         _refused(RuntimeError, "offsets must rise", (3,), "sum", offsets=[0, 4]),
         _refused(RuntimeError, "the last dimension of lengths", (3, 2), "sum", lengths=[2], axis=1),
     ],
