@@ -230,3 +230,25 @@ def test_iterators_go_on_and_numbers_of_python_are_drawn():
         found = [compiled(tg.ones(1, dtype=tg.float64)).item() for _ in range(3)]
         seed(1)
         assert found == [draw() for _ in range(3)]
+
+
+def test_what_needs_a_gradient_from_then_on_is_as_it_was_written():
+    def of_argument(x):
+        return x.requires_grad_() * 2
+
+    def of_result(x):
+        return x * 2, (x * 3).requires_grad_()
+
+    def inside(x):
+        y = x.detach().requires_grad_()
+        (y * y).sum().backward()
+        return y.grad
+
+    compiled, x = tg.compile(of_argument), tg.ones(2)
+    for x in (tg.ones(2), tg.ones(2)):
+        compiled(x).sum().backward()
+        assert x.grad.tolist() == [2, 2]
+    compiled = tg.compile(of_result)
+    assert [[t.requires_grad for t in compiled(tg.ones(2))] for _ in range(3)] == [[False, True]] * 3
+    compiled = tg.compile(inside, fullgraph=True)
+    assert compiled(tg.ones(2)).tolist() == compiled(tg.ones(2)).tolist() == [2, 2]

@@ -19,7 +19,7 @@ from tinygrad_ext.utils.nested import plain
 
 from ._state import written_for
 from .calls import Binding
-from .effects import Changes, Effects
+from .effects import Effects
 from .results import apart, refuse_unknown
 from .state import keeps_grad
 
@@ -53,12 +53,7 @@ def _written_down(name, function, given, keywords, surroundings, check):
                 before = Effects(surroundings, [(n, value) for (n, _), value in zip(given, values)])
             result = function(*values[:count], **dict(zip(keywords, values[count:])))
             entries += _new_entries(level, surroundings)
-            changed = before.changed()
-            if changed:
-                raise Changes(
-                    f"{name}: it changes {', '.join(changed[:3])}, which no call of a graph would do: give what it "
-                    "counts or keeps to it as tensors, or let it return them"
-                )
+            before.refuse(name, level, result)
             nested = again = None
             if written_for() == "compile":
                 result, again = apart(result)

@@ -15,6 +15,7 @@ from tinygrad_ext.core.data.tensor import Carried, Tensor
 from tinygrad_ext.graph.aliases import CaptureError
 from tinygrad_ext.nn import Module
 from tinygrad_ext.optim import Optimizer
+from tinygrad_ext.utils._pytree import tree_leaves
 
 from .constants import is_own, written_names
 
@@ -78,6 +79,18 @@ class Effects:
             held = {name: function.__globals__[name] for name in names if name in function.__globals__}
             self._rows.append(("", function.__globals__, held, names, False))
 
+    def refuse(self, name, level, result):
+        """Raise Changes where the program that a level wrote down changed something, and `compile` has asked."""
+        asked = self._random is not None
+        found = self.changed()
+        if asked:
+            found += _flagged(level, result)
+        if found:
+            raise Changes(
+                f"{name}: it changes {', '.join(found[:3])}, which no call of a graph would do: give what it counts or "
+                "keeps to it as tensors, or let it return them"
+            )
+
     def changed(self):
         """Names of what is something else now, in words. It is again as it was then."""
         found = []
@@ -103,6 +116,15 @@ class Effects:
             sys.modules["numpy.random"].set_state(of_numpy)
             found.append("the state of numpy.random")
         return found
+
+
+def _flagged(level, result):
+    """Which arguments and results are leaves that need a gradient since the program ran, in words."""
+    reader, given = level.reader, {id(a.shown) for a in level.arguments.values()}
+    leaf = lambda t: reader.read_requires_grad(t) and reader.read_is_leaf(t)
+    asked = [a.name for a in level.arguments.values() if leaf(a.shown) and not a.tensor.requires_grad]
+    made = any(level.owns(t) and id(t) not in given and leaf(t) for t in tree_leaves(result))
+    return [f"requires_grad of {name}" for name in (*asked, *["a result"] * made)]
 
 
 def _put_back(path, table, held, names, owned):
