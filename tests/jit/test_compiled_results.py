@@ -5,6 +5,7 @@ import dataclasses
 import functools
 import typing
 
+import numpy as np
 import pytest
 
 import tinygrad_ext as tg
@@ -217,6 +218,46 @@ def test_sets_are_new_in_each_call():
     compiled = tg.compile(lambda x: (x + 1, {3}))
     compiled(tg.ones(2))[1].add(4)
     assert compiled(tg.ones(2))[1] == {3}
+
+
+class Told:
+    def __init__(self, inner=None):
+        self.rows, self.inner = [1], inner
+
+
+@dataclasses.dataclass
+class Counts:
+    rows: list
+
+
+KEPT = Told()
+
+
+def test_objects_without_tensors_are_new_in_each_call_where_the_program_makes_them():
+    compiled = tg.compile(lambda x: (x + 1, Told(Told()), [Counts([1])], {"k": Told()}), fullgraph=True)
+    compiled(tg.ones(2))
+    _, first, (counts,), held = compiled(tg.ones(2))
+    first.rows.append(2), first.inner.rows.append(3), counts.rows.append(4), held["k"].rows.append(5)
+    _, second, (others,), more = compiled(tg.ones(2))
+    assert second is not first and second.inner is not first.inner and others == Counts([1])
+    assert second.rows == second.inner.rows == more["k"].rows == [1] and compiled.explain().endswith("1 graph")
+
+
+def test_objects_that_were_there_are_the_same_in_each_call():
+    net = tg.nn.Identity()
+    net.told = Told()
+    for kept, found in ((KEPT, lambda x: (x, KEPT)), (net.told, lambda x: (x, [net.told])), (net, lambda x: (x, net))):
+        compiled = tg.compile(found, fullgraph=True)
+        for _ in range(2):
+            (other,) = _pytree.tree_leaves(compiled(tg.ones(2))[1])
+            assert other is kept
+
+
+def test_objects_that_cannot_be_made_again_are_made_by_the_program():
+    for make in (lambda: np.zeros(2), lambda: bytearray(2)):
+        compiled = tg.compile(lambda x, make=make: (x + 1, make()))
+        compiled(tg.ones(2))[1][0] = 3
+        assert compiled(tg.ones(2))[1][0] == 0 and "makes at each call" in compiled.explain()
 
 
 # ---- what the program does to the lists and dicts that it is given -----------------------------------------------

@@ -9,10 +9,11 @@ captured graph.
 import dataclasses
 from collections.abc import Iterator
 from copyreg import _slotnames
-from gc import get_referents
-from types import FunctionType, ModuleType
+from enum import Enum
+from gc import get_referents, get_referrers
+from types import BuiltinFunctionType, FrameType, FunctionType, MethodType, ModuleType
 
-from tinygrad_ext.core.data.dtype import Size
+from tinygrad_ext.core.data.dtype import Size, device, dtype
 from tinygrad_ext.core.data.tensor import Carried, Tensor
 from tinygrad_ext.graph.aliases import CaptureError
 from tinygrad_ext.graph.symbols import Symbol
@@ -21,6 +22,10 @@ from tinygrad_ext.utils._trees import kind_of
 
 _PLAIN = (tuple, list, dict)
 _ENDS = (type, ModuleType, Module, Tensor, str, int, float, complex, bytes)  # behind which nothing is looked for
+_SAME = (str, int, float, complex, bool, bytes)
+# what nobody changes, or what is no copy of anything
+_KEPT = (*_SAME, type, ModuleType, Module, Enum, FunctionType, BuiltinFunctionType, MethodType, dtype, device)
+_OF_PYTHON = 1 << 9  # in the flags of a class that a `class` statement made
 _MOST = 100_000  # objects that are looked at
 
 
@@ -29,7 +34,7 @@ def apart(value):
 
     Raises CaptureError for tensors in what cannot be made again.
     """
-    parts, again = _apart(value)
+    parts, again = _Apart(value).of(value)
     if again is not None:
         try:
             again(parts)
@@ -40,53 +45,87 @@ def apart(value):
     return parts, again
 
 
-def _apart(value):
-    kind = type(value)
-    if isinstance(value, (Tensor, Symbol)) or value is None:
+class _Apart:
+    """Takes one result apart."""
+
+    def __init__(self, result):
+        self.result = result
+
+    def of(self, value):
+        kind = type(value)
+        if isinstance(value, (Tensor, Symbol)) or value is None or kind in _SAME:
+            return value, None
+        if kind in _PLAIN:
+            return self.plain(value, kind)
+        found = kind_of(value, None)
+        if found is not None:
+            children, context = found[0](value)
+            parts, again = self.plain(tuple(children), tuple)
+            return parts, lambda got: found[1](list(again(got) if again else got), context)
+        if isinstance(value, Size):
+            return tuple(value), Size
+        holding = holds_tensors(value)
+        if kind is set and not holding:
+            return value, set
+        if _is_all_there(value, kind) and (dataclasses.is_dataclass(kind) if holding else self.is_new(value)):
+            parts, again = self.plain(vars(value), dict)
+            return parts, lambda got: _with(kind, again(got) if again else got)
+        if isinstance(value, Iterator) or holding:
+            raise CaptureError(
+                f"a result is of the class {kind.__name__}, which holds tensors and cannot be made again. Return "
+                "tuples, lists, dicts or data classes, or register the class with "
+                "utils._pytree.register_pytree_node"
+            )
+        if not isinstance(value, _KEPT) and self.is_new(value):
+            raise CaptureError(
+                f"a result is of the class {kind.__name__}, which the program makes at each call, and a graph cannot. "
+                "Return tuples, lists, dicts or data classes"
+            )
         return value, None
-    if kind in _PLAIN:
-        return _plain(value, kind)
-    found = kind_of(value, None)
-    if found is not None:
-        children, context = found[0](value)
-        parts, again = _plain(tuple(children), tuple)
-        return parts, lambda got: found[1](list(again(got) if again else got), context)
-    if isinstance(value, Size):
-        return tuple(value), Size
-    if kind is set and not holds_tensors(value):
-        return value, set
-    if dataclasses.is_dataclass(kind) and _is_all_there(value, kind) and holds_tensors(vars(value)):
-        parts, again = _plain(vars(value), dict)
-        return parts, lambda got: _with(kind, again(got) if again else got)
-    if isinstance(value, Iterator) or holds_tensors(value):
-        raise CaptureError(
-            f"a result is of the class {kind.__name__}, which holds tensors and cannot be made again. Return tuples, "
-            "lists, dicts or data classes, or register the class with utils._pytree.register_pytree_node"
-        )
-    return value, None
+
+    def plain(self, value, kind):
+        rows = [self.of(part) for part in (value.values() if kind is dict else value)]
+        if kind is dict:
+            parts, agains = (
+                {k: part for k, (part, _) in zip(value, rows)},
+                {k: a for k, (_, a) in zip(value, rows) if a},
+            )
+        else:
+            parts, agains = kind([part for part, _ in rows]), {i: a for i, (_, a) in enumerate(rows) if a}
+        if not agains:
+            return value, None
+
+        def again(got):
+            made = dict(got) if kind is dict else list(got)
+            for key, make in agains.items():
+                made[key] = make(made[key])
+            return made if kind is not tuple else tuple(made)
+
+        return parts, again
+
+    def is_new(self, value):
+        """Whether nothing but the result holds an object, as far as the garbage collector knows, so that the program
+        made it: what it found somewhere is the same at each call."""
+        inside = _inside(self.result)
+        return all(id(o) in inside or isinstance(o, FrameType) for o in get_referrers(value))
 
 
-def _plain(value, kind):
-    rows = [_apart(part) for part in (value.values() if kind is dict else value)]
-    if kind is dict:
-        parts, agains = {k: part for k, (part, _) in zip(value, rows)}, {k: a for k, (_, a) in zip(value, rows) if a}
-    else:
-        parts, agains = kind([part for part, _ in rows]), {i: a for i, (_, a) in enumerate(rows) if a}
-    if not agains:
-        return value, None
-
-    def again(got):
-        made = dict(got) if kind is dict else list(got)
-        for key, make in agains.items():
-            made[key] = make(made[key])
-        return made if kind is not tuple else tuple(made)
-
-    return parts, again
+def _inside(result):
+    """id -> object of what stands in a result, besides tensors and what ends there."""
+    found, waiting = {}, [result]
+    while waiting and len(found) < _MOST:
+        value = waiting.pop()
+        if id(value) not in found and not isinstance(value, (*_ENDS, FunctionType, Symbol)):
+            found[id(value)] = value
+            waiting += get_referents(value)
+    found[id(found)] = found[id(waiting)] = None
+    return found
 
 
 def _is_all_there(value, kind):
-    """Whether what an object is stands in its `__dict__`: in no slots, and in no container that it is besides."""
-    return hasattr(value, "__dict__") and not _slotnames(kind) and not isinstance(value, (dict, list, tuple, set))
+    """Whether what an object is stands in its `__dict__`: in no slots, and in nothing that a class in C keeps."""
+    plain = all(cls is object or cls.__flags__ & _OF_PYTHON for cls in kind.__mro__)
+    return plain and hasattr(value, "__dict__") and not _slotnames(kind)
 
 
 def _with(kind, attributes):
