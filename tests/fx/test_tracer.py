@@ -159,3 +159,19 @@ def test_shapes_of_parameters_are_constants_where_that_is_asked_for():
     assert tg.equal(fx.GraphModule(root, graph)(tg.zeros(3, 2)), root(tg.zeros(3, 2)))
     with pytest.raises(fx.proxy.TraceError, match="control flow"):
         fx.Tracer().trace(root)
+
+
+def test_calls_of_one_module_have_keys_of_their_own():
+    class Twice(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.part = nn.Sequential(nn.Linear(2, 2))
+
+        def forward(self, x):
+            return self.part(self.part(x).relu()).relu()
+
+    for graph in (fx.symbolic_trace(Twice()).graph, tg.export.export(Twice(), (tg.ones(1, 2),)).graph):
+        stacks = [n.meta.get("nn_module_stack", {}) for n in graph.nodes if n.op.startswith("call")]
+        keys = [[key for key in stack if key] for stack in stacks]
+        assert keys == [["part", "part.0"], [], ["part@1", "part.0@1"], []]
+        assert stacks[2]["part.0@1"][0] == "part.0"

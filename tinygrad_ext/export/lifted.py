@@ -9,6 +9,7 @@ constants. `meta["val"]` of a node is what it is for the example, a tensor witho
 """
 
 import re
+from collections import Counter
 
 from tinygrad_ext.core.data.random import default_generator
 from tinygrad_ext.core.data.tensor import Tensor
@@ -134,14 +135,19 @@ class Stacks:
 
     def __init__(self, told, name, classes):
         self.made, self.of, self.classes = told["made"], told["nodes"], {**classes, "": name}
+        self.keys, counts = [], Counter()
+        for path, _ in self.made:  # a further call of one module has its number behind the path
+            self.keys.append(f"{path}@{counts[path]}" if counts[path] else path)
+            counts[path] += 1
 
     def stack(self, node):
-        """Path -> (path, class) of each module, the outermost first."""
-        number, paths = self.of.get(node.outputs[0].name, -1) if node.outputs else -1, []
+        """Path, with @ and a number for further calls -> (path, class) of each module, the outermost first."""
+        number, calls = self.of.get(node.outputs[0].name, -1) if node.outputs else -1, []
         while number != -1:
-            path, number = self.made[number]
-            paths.append(path)
-        return {path: (path, self.classes.get(path, "Module")) for path in ("", *reversed(paths))}
+            path, outer = self.made[number]
+            calls.append((self.keys[number], path))
+            number = outer
+        return {key: (path, self.classes.get(path, "Module")) for key, path in (("", ""), *reversed(calls))}
 
 
 def lifted(program):

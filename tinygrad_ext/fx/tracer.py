@@ -8,6 +8,7 @@ import itertools
 import math
 import sys
 import types
+from collections import Counter
 
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.nn.module import Module, speed_up
@@ -97,7 +98,7 @@ class Tracer(TracerBase):
         self._wrapped_ids.update(map(id, autowrap_functions))
         self._searched = list(autowrap_modules)
         self.param_shapes_constant = param_shapes_constant
-        self.traced_func_name = "forward"
+        self.traced_func_name, self._calls = "forward", Counter()  # path -> how often that module was called
         self.root = None
 
     # ---- what subclasses may replace ------------------------------------------------------------------------------
@@ -184,7 +185,7 @@ class Tracer(TracerBase):
             self.root, function = root, getattr(type(root), self.traced_func_name)
         else:
             self.root, function = Module(), root
-        self.graph = Graph(tracer_cls=type(self))
+        self.graph, self._calls = Graph(tracer_cls=type(self)), Counter()
         function, args = self.create_args_for_root(function, isinstance(root, Module), concrete_args)
         if any(map(_is_nested, (concrete_args or {}).values())):
             self._nest(function, isinstance(root, Module), concrete_args)
@@ -263,11 +264,14 @@ class Tracer(TracerBase):
 
     @contextlib.contextmanager
     def _within(self, module):
-        """Nodes tell by meta["nn_module_stack"] which calls of modules they are made in."""
+        """Nodes tell by meta["nn_module_stack"] which calls of modules they are made in; further calls of one module
+        have @ and a number behind the path."""
         before = self.module_stack or {}
         with contextlib.suppress(NameError):  # of a module that is no part, which call_module tells
             path = self.path_of_module(module)
-            self.module_stack = {**before, path: (path, type(module))}
+            key = f"{path}@{self._calls[path]}" if self._calls[path] else path
+            self._calls[path] += 1
+            self.module_stack = {**before, key: (path, type(module))}
         try:
             yield
         finally:
