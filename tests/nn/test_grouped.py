@@ -78,6 +78,16 @@ def test_gradients_are_those_of_the_products(name):
         assert not a.grad[5:].any()
 
 
+@pytest.mark.parametrize("name", CASES)
+def test_autocast_leaves_the_dtype(name):
+    first, second, ends = CASES[name]
+    a, b, offs = _random(*first), _random(*second), None if ends is None else _offs(*ends)
+    with tg.autocast("cpu", dtype=tg.bfloat16):
+        got = grouped_mm(a, b, offs=offs)
+        assert (tg.ones(2, 2) @ tg.ones(2, 2)).dtype is tg.bfloat16  # it is on as before
+    assert got.dtype is tg.float32 and tg.equal(got, grouped_mm(a, b, offs=offs))
+
+
 def test_over_samples():
     a, b, offs = _random(2, 7, 4).detach(), _random(3, 4, 5).detach(), _offs(1, 3, 7)
     got = tg.vmap(lambda x: grouped_mm(x, b, offs=offs))(a)

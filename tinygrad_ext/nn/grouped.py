@@ -1,6 +1,7 @@
 """Products of groups of rows, each with a matrix of its own, as in a mixture of experts."""
 
 import tinygrad_ext as tg
+from tinygrad_ext.amp.state import state as autocast
 from tinygrad_ext.core.call.overridable import overridable as _overridable
 
 _DTYPES = (tg.float32, tg.bfloat16, tg.float16)
@@ -33,10 +34,18 @@ def grouped_mm(mat_a, mat_b, *, offs=None, bias=None, out_dtype=None):
     tensor([ 2., 10., 10.])
     """
     _check(mat_a, mat_b, offs, bias, out_dtype)
+    before, autocast.enabled["cpu"] = autocast.enabled["cpu"], False  # it leaves the dtype of these products
+    try:
+        return _products(mat_a, mat_b, offs)
+    finally:
+        autocast.enabled["cpu"] = before
+
+
+def _products(mat_a, mat_b, offs):
     if offs is None:
         return mat_a.bmm(mat_b)
     if mat_a.dim() == 3:
-        return grouped_mm(mat_b.mT, mat_a.mT, offs=offs).mT
+        return _products(mat_b.mT, mat_a.mT, offs).mT
     ends = _ends(offs, mat_a.shape[0 if mat_b.dim() == 3 else 1])
     spans = list(zip([0, *ends], ends))
     if mat_b.dim() == 2:
