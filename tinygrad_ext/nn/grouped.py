@@ -1,7 +1,8 @@
 """Products of groups of rows, each with a matrix of its own, as in a mixture of experts."""
 
+import sys
+
 import tinygrad_ext as tg
-from tinygrad_ext.amp.state import state as autocast
 from tinygrad_ext.core.call.overridable import overridable as _overridable
 
 _DTYPES = (tg.float32, tg.bfloat16, tg.float16)
@@ -34,11 +35,14 @@ def grouped_mm(mat_a, mat_b, *, offs=None, bias=None, out_dtype=None):
     tensor([ 2., 10., 10.])
     """
     _check(mat_a, mat_b, offs, bias, out_dtype)
-    before, autocast.enabled["cpu"] = autocast.enabled["cpu"], False  # it leaves the dtype of these products
+    amp = sys.modules.get("tinygrad_ext.amp.state")  # not loaded before autocast is asked for
+    if amp is None or not amp.is_autocast_cpu_enabled():
+        return _products(mat_a, mat_b, offs)
+    amp.state.enabled["cpu"] = False  # autocast leaves the dtype of these products
     try:
         return _products(mat_a, mat_b, offs)
     finally:
-        autocast.enabled["cpu"] = before
+        amp.state.enabled["cpu"] = True
 
 
 def _products(mat_a, mat_b, offs):
