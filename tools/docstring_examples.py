@@ -22,7 +22,8 @@ import warnings
 from collections import Counter
 
 SECONDS = 8  # of a statement
-NOT_ASKED = "cuda distributed hub mps mtia multiprocessing onnx package xpu".split()  # devices, processes, the network
+# of devices, of processes and of the network
+NOT_ASKED = ("cuda", "distributed", "hub", "mps", "mtia", "multiprocessing", "onnx", "package", "xpu")
 PREPARED = """
 import collections, copy, functools, math, numpy as np, os, sys, torch, typing
 import torch.nn.functional as F
