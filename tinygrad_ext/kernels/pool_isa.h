@@ -67,8 +67,8 @@ LONG_ROWS(double, f64)
 enum { WIDE = 4, LONG = 12 }; /* with 24 elements a row it takes a third of the time */
 #define NO_LONG_ROWS(...) (void)0
 
-/* Few windows that share few columns: the largest of each column first, side by side, then each window's: a fifth of the time of windows
- * side by side that are of several widths. Of equal ones the first is taken, and the last that is NaN, in whatever column. */
+/* Few windows that share few columns: the largest of each column first, side by side, then each window's. It takes a fifth of the
+ * time of windows side by side that are of several widths. Of equal ones the first is taken, and the last NaN, in whatever column. */
 #define COLUMNS(T, P, name) \
     static __attribute__((noinline)) void columns_##name(const tgx_pool *p, const T *from, ptrdiff_t where, ptrdiff_t nz, \
                                                          ptrdiff_t dz, ptrdiff_t ny, ptrdiff_t dy, T *out, int64_t *at) { \
@@ -97,9 +97,10 @@ enum { WIDE = 4, LONG = 12 }; /* with 24 elements a row it takes a third of the 
         } \
     }
 COLUMNS(float, int32_t, f32)
-COLUMNS(float, int64_t, f32_huge)
 COLUMNS(double, int64_t, f64)
 #define NO_COLUMNS(...) (void)0
+/* Not of planes whose places take 64 bits where elements take 32: they are too large to be many. */
+#define HAS_COLUMNS(floats, P, T) ((floats) && sizeof(P) == sizeof(T))
 
 #define POOL_MAX(T, P, name, LOWEST, HAS_LONG, LONG_ROW, COLUMN)                                                          \
     static void windows_##name(const T *from, ptrdiff_t where, ptrdiff_t stride, const ptrdiff_t *lo, ptrdiff_t n,       \
@@ -140,8 +141,8 @@ COLUMNS(double, int64_t, f64)
         const ptrdiff_t size = tgx_pool_volume(p), count = tgx_pool_windows(p);                                          \
         const ptrdiff_t dy = p->step_y * p->width, dz = p->step_z * p->height * p->width;                                \
         const ptrdiff_t usual = p->cols ? p->x_hi[p->cols / 2] - p->x_lo[p->cols / 2] : 0;                               \
-        const int columns = HAS_LONG && p->step_x == 1 && p->width <= BLOCK && p->cols < FEW && usual >= WIDE            \
-            && usual * p->cols <= 2 * p->width;                                                                          \
+        const int columns = HAS_COLUMNS(HAS_LONG, P, T) && p->step_x == 1 && p->width <= BLOCK && p->cols < FEW          \
+            && usual >= WIDE && usual * p->cols <= 2 * p->width;                                                         \
         for (ptrdiff_t first = 0, end; first < p->cols; first = end) {                                                   \
             ptrdiff_t stride;                                                                                            \
             const ptrdiff_t wide = p->x_hi[first] - p->x_lo[first], nx = (wide + p->step_x - 1) / p->step_x;             \
@@ -175,7 +176,7 @@ POOL_MAX(int16_t, int64_t, i16, INT16_MIN, 0, NO_LONG_ROWS, NO_COLUMNS)
 POOL_MAX(int32_t, int64_t, i32, INT32_MIN, 0, NO_LONG_ROWS, NO_COLUMNS)
 POOL_MAX(int64_t, int64_t, i64, INT64_MIN, 0, NO_LONG_ROWS, NO_COLUMNS)
 POOL_MAX(float, int32_t, f32, -__builtin_inff(), 1, long_f32, columns_f32)
-POOL_MAX(float, int64_t, f32_huge, -__builtin_inff(), 1, long_f32, columns_f32_huge) /* planes whose places do not fit 32 bits */
+POOL_MAX(float, int64_t, f32_huge, -__builtin_inff(), 1, long_f32, NO_COLUMNS) /* planes whose places do not fit 32 bits */
 POOL_MAX(double, int64_t, f64, -__builtin_inf(), 1, long_f64, columns_f64)
 
 static void ISA(max_f32)(const tgx_pool *p, ptrdiff_t planes, const void *src, void *out, int64_t *at) {
