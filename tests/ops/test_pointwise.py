@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 from tinygrad_ext.core.loops.loop_tables import instruction_set
 
@@ -165,3 +166,21 @@ def test_nextafter_keeps_nan_gives_other_where_both_are_equal_and_passes_the_gra
     assert [math.copysign(1, v) for v in z[6:].tolist()] == [-1, 1]
     z.sum().backward()
     assert x.grad.tolist() == [0, 1, 1, 1, 0, 1, 0, 0] and y.grad.tolist() == [0] * 8
+
+
+@pytest.mark.parametrize("dtype", [tg.float32, tg.float64], ids=str)
+def test_logaddexp2_of_equal_numbers_shares_its_slope(dtype):
+    x = tg.tensor([1.0, -2.0, 0.5], dtype=dtype, requires_grad=True)
+    y = tg.tensor([1.0, -2.0, 0.5], dtype=dtype, requires_grad=True)
+    value = tg.logaddexp2(x, y)
+    first = tg.autograd.grad(value.sum(), [x, y], create_graph=True)
+    assert value.tolist() == [2.0, -1.0, 1.5] and [g.tolist() for g in first] == [[0.5] * 3] * 2
+    second = tg.autograd.grad(first[0].sum(), [x, y])
+    quarter = np.full(3, np.log(2) / 4)
+    np.testing.assert_allclose(second[0].numpy(), quarter, rtol=1e-6)
+    np.testing.assert_allclose(second[1].numpy(), -quarter, rtol=1e-6)
+    edges = np.array([np.inf, -np.inf, np.nan, 1e30, 0.0])
+    a, b = np.meshgrid(edges, edges)
+    with np.errstate(invalid="ignore"):
+        want = np.logaddexp2(a, b)
+    np.testing.assert_array_equal(tg.logaddexp2(tg.tensor(a), tg.tensor(b)).numpy(), want)
