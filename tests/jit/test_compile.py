@@ -252,3 +252,84 @@ def test_what_needs_a_gradient_from_then_on_is_as_it_was_written():
     assert [[t.requires_grad for t in compiled(tg.ones(2))] for _ in range(3)] == [[False, True]] * 3
     compiled = tg.compile(inside, fullgraph=True)
     assert compiled(tg.ones(2)).tolist() == compiled(tg.ones(2)).tolist() == [2, 2]
+
+
+# ---- objects among the arguments -------------------------------------------------------------------------------------
+
+
+class Scaled:
+    def __init__(self, k):
+        self.k, self.t = k, tg.ones(2)
+
+    @tg.compile
+    def method(self, x):
+        return x * self.k + self.t
+
+
+class Decorated(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.k, self.drop, self.w = 1, nn.Dropout(1.0), nn.Parameter(tg.ones(2))
+
+    @tg.compile
+    @tg.no_grad()
+    def forward(self, x):
+        return self.drop(x * self.k * self.w) + 1
+
+
+def test_compiled_methods_notice_what_their_object_has():
+    x = tg.ones(2)
+    one, other = Scaled(1), Scaled(7)
+    assert [o.method(x).tolist() for o in (one, other, one)] == [[2, 2], [8, 8], [2, 2]]
+    one.k, other.t = 5, tg.zeros(2)
+    assert [o.method(x).tolist() for o in (one, other)] == [[6, 6], [7, 7]]
+    net = Decorated().eval()
+    assert net(x).tolist() == [2, 2]
+    net.k = 5
+    assert net(x).tolist() == [6, 6] and net.train()(x).tolist() == [1, 1]
+    net.eval().w = nn.Parameter(tg.ones(2) * 2)
+    assert net(x).tolist() == [11, 11] and Decorated().eval()(x).tolist() == [2, 2]
+
+
+@pytest.mark.parametrize("backend", [None, lambda module, inputs: module.forward])
+def test_modules_optimizers_and_objects_are_arguments(backend):
+    def step(model, optimizer, told, x):
+        loss = (model(x) * told.k).square().sum()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    found = []
+    for wrapped in (False, True):
+        tg.manual_seed(1)
+        model, told = nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.5)), Scaled(2)
+        optimizer = tg.optim.SGD(model.parameters(), lr=0.1)
+        run, x, rows = tg.compile(step, backend=backend) if wrapped else step, tg.ones(3, 2), []
+        for change in (lambda: None, lambda: None, model.eval, lambda: setattr(told, "k", 3), lambda: None):
+            change()
+            rows.append(run(model, optimizer, told=told, x=x).item())
+        model[0].bias = None
+        found.append([*rows, run(model, optimizer, told, x).item()])
+    assert found[1] == pytest.approx(found[0])
+
+
+def test_objects_that_are_new_in_each_call_run_as_it_was_written_in_the_end():
+    compiled = tg.compile(lambda told, x: x * told.k)
+    for i in range(40):
+        assert compiled(Scaled(i), tg.ones(1)).item() == i
+    assert len(compiled.holding) < 40
+
+
+def test_sizes_as_text_and_errors_that_are_caught_are_decided_anew():
+    def caught(x):
+        try:
+            return x.reshape(3)
+        except RuntimeError:
+            return x * 7
+
+    for program in (lambda x: (x, ",".join(str(n) for n in x.shape)), caught):
+        compiled = tg.compile(program)
+        for n in (4, 3, 4, 2):
+            tg.testing.assert_close(compiled(tg.ones(n))[0], program(tg.ones(n))[0])
+            assert compiled(tg.ones(n))[1] == program(tg.ones(n))[1]

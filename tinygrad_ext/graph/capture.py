@@ -57,6 +57,7 @@ class Capture(Operands, Windows, Carrier):
         self.block = self.graph.block
         self.name_of = name_of or (lambda tensor: None)
         self.roots = {}  # id of a tensor from outside -> its Traced
+        self.raised = None  # name of an op that raised: where the program went on, its graph is that of this way alone
         self.generators = {}  # id of a generator -> [State, its value now, example]
         self.sizes = {}  # (id of a Value, dimension) -> Symbol
         self.guarded = set()
@@ -199,7 +200,11 @@ class Capture(Operands, Windows, Carrier):
             lifted = [self.without_grad(a) for a in lifted]
         for i in signature.writes:
             examples[i] = None if examples[i] is None else without_grad(examples[i].clone)  # of version 0
-        results = without_grad(operation(op), *examples)
+        try:
+            results = without_grad(operation(op), *examples)
+        except Exception:
+            self.raised = op.name
+            raise
         node = self.graph.make(
             self.block, COMPUTED.get(op.name, op.name), lifted, output_types(signature, lifted),
             line=user_line(), owner=str(op.record.owner),

@@ -72,6 +72,9 @@ class Symbol:
     def __format__(self, spec):
         return format(self.known(), spec)
 
+    def __str__(self):
+        return str(self.known())
+
     def __repr__(self):
         return repr(self.hint)
 

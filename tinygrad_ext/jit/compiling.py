@@ -6,6 +6,7 @@ asked of where the graph has no derivative, runs as it was written.
 
 import functools
 import warnings
+from enum import Enum
 
 import tinygrad_ext as tg
 from tinygrad_ext.core.call.boundary import boundary
@@ -14,9 +15,12 @@ from tinygrad_ext.core.call.levels import levels_on
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.graph.aliases import CaptureError
 from tinygrad_ext.nn import Module
+from tinygrad_ext.optim import Optimizer
+from tinygrad_ext.utils._trees import kind_of
 
 from ._state import writing
 from .calls import FirstCall, called_in_c, repeated
+from .constants import is_own
 from .effects import Changes
 from .state import Surroundings
 from .tracing import Runner, is_seen_op_by_op
@@ -57,6 +61,8 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mo
 
 # ---- backends ------------------------------------------------------------------------------------------------------
 
+_HELD = 32  # programs that hold objects, which live as long
+_VALUES = (Tensor, Enum, tuple, list, dict, set, str, int, float, bytes)
 _backends = dict.fromkeys(("aot_eager", "eager", "inductor"))  # name -> function, None for graphs as they are
 
 
@@ -125,19 +131,21 @@ class Attempt(FirstCall):
     """Calls of one program: from graphs, or of the program itself.
 
     Attributes: left: what a call was looked up by -> why it runs as it was written. tried: the same of what is written
-    down once more.
+    down once more. holding: the same program for objects among its arguments.
     """
 
     def __init__(self, function, fullgraph, backend=None):
         name = getattr(function, "__name__", type(function).__name__)
         super().__init__(_Whole(function, name, Surroundings(function)))
         self.function, self.fullgraph, self.left = function, fullgraph, {}
-        self.backend, self.made, self.warned, self.tried = backend, {}, False, {}
+        self.backend, self.made, self.warned, self.tried, self.holding = backend, {}, False, {}, {}
 
     def otherwise(self, args, kwargs):
         """A call for which no graph is ready."""
         if levels_on() and is_seen_op_by_op():
             return self.function(*args, **kwargs)
+        if any(map(is_object, (*args, *kwargs.values()))):
+            return self.of_objects(args, kwargs)
         if self.backend is not None:
             return self.by_backend(args, kwargs)
         if self.left and self.key(args, kwargs) in self.left:
@@ -154,6 +162,22 @@ class Attempt(FirstCall):
             result = self.function(*args, **kwargs)
             self.leave([(key, str(error))] if self.is_final(key, error) else [])
             return result
+
+    def of_objects(self, args, kwargs):
+        """A call with modules, optimizers or objects of the program's own, by a program that holds these: so what it
+        reads of them is noticed where it is another."""
+        key = tuple([id(a) if is_object(a) else None for a in args]), tuple(kwargs)
+        key += tuple([id(a) for a in kwargs.values() if is_object(a)])
+        made = self.holding.get(key)
+        if made is None:
+            if len(self.holding) == _HELD and not self.fullgraph:
+                return self.function(*args, **kwargs)
+            if len(self.holding) == _HELD:
+                del self.holding[next(iter(self.holding))]
+            made = self.holding[key] = Attempt(holding(self.function, args, kwargs), self.fullgraph, self.backend)
+            made.runner.name = self.runner.name
+        named = {name: a for name, a in kwargs.items() if not is_object(a)}
+        return made(*[a for a in args if not is_object(a)], **named)
 
     def by_backend(self, args, kwargs):
         """A call by what a backend made of the program."""
@@ -243,7 +267,30 @@ class Attempt(FirstCall):
         ready = {*runner.graphs, *(key for key, _ in self.made)}
         waiting = {key: why for key, why in self.tried.items() if key not in ready}
         reasons = {**waiting, **self.left}.values()
-        return "\n".join([*lines, *(f"  as it was written because {reason}" for reason in reasons)])
+        lines += [f"  as it was written because {reason}" for reason in reasons]
+        return "\n".join([*lines, *(f"with objects, {made.explain()}" for made in self.holding.values())])
+
+
+def is_object(value):
+    """Whether a program may read attributes of an argument, which no key tells."""
+    if isinstance(value, (Module, Optimizer)):
+        return True
+    if type(value).__module__ == "builtins" or isinstance(value, _VALUES) or not is_own(value):
+        return False
+    return hasattr(value, "__dict__") and kind_of(value, None) is None
+
+
+def holding(function, args, kwargs):
+    """The function of those arguments that are no objects; these it holds."""
+    row = [(is_object(a), a if is_object(a) else None) for a in args]
+    held = {name: a for name, a in kwargs.items() if is_object(a)}
+
+    @functools.wraps(function)
+    def program(*rest, **named):
+        given = iter(rest)
+        return function(*[a if is_held else next(given) for is_held, a in row], **held, **named)
+
+    return program
 
 
 @called_in_c
@@ -256,7 +303,9 @@ class CompiledFunction(Attempt):
         self.__doc__ = getattr(function, "__doc__", None)
 
     def __get__(self, instance, owner=None):
-        return self if instance is None else lambda *args, **kwargs: self(instance, *args, **kwargs)
+        if instance is None:
+            return self
+        return functools.partial(self, instance)
 
     def __repr__(self):
         return f"<compiled {self.__name__}>"

@@ -51,8 +51,10 @@ class Accesses:
         """The methods that a class itself has."""
         for value in vars(cls).values():
             function = getattr(value, "__func__", getattr(value, "fget", value))
-            if inspect.isfunction(function) and function.__name__ != "__init__":
-                self.add(function.__code__)
+            while function is not None:  # and what decorators have wrapped
+                if inspect.isfunction(function) and function.__name__ != "__init__":
+                    self.add(function.__code__)
+                function = getattr(function, "__dict__", {}).get("__wrapped__")
 
 
 @functools.lru_cache(4096)
@@ -149,13 +151,13 @@ class Constants:
         return self._classes[kind]
 
     def of_module(self, module, base):
-        """(name, value, line) of the attributes of a module that its methods read, methods in the place of those of its
-        class too; not what they write."""
+        """(name, value, line) of the attributes of a module that its methods or functions of the program read, methods
+        in the place of those of its class too; not what its methods write."""
         accesses = self._modules.get(type(module))
         if accesses is None:
             accesses = self._modules[type(module)] = Accesses()
             accesses.add_class(type(module), base)
-        for name, line in accesses.attributes.items():
+        for name, line in {**self.read.attributes, **accesses.attributes}.items():
             if name in module.__dict__ and name != "training" and name not in accesses.written:
                 yield name, module.__dict__[name], line
 

@@ -83,6 +83,10 @@ class Effects:
         """Raise Changes where the program that a level wrote down changed something, and `compile` has asked."""
         asked = self._random is not None
         found = self.changed()
+        if asked and level.raised is not None:
+            raise CaptureError(
+                f"{name}: {level.raised} raised, and the program went on, which a graph could not decide"
+            )
         if asked:
             found += _flagged(level, result)
         if found:
