@@ -49,6 +49,8 @@ def test_each_kind_of_name_can_be_named(as_torch):
     assert {as_torch.qint32: 1}[as_torch.qint32] == 1 and repr(as_torch.qint32) == "torch.qint32"
     assert as_torch._C.DispatchKey.AutocastCPU.name == "AutocastCPU"
     assert as_torch.Storage is as_torch.FloatStorage and as_torch.Storage([1, 2]).tolist() == [1, 2]
+    kinds = as_torch.storage._dtype_to_storage_type_map()
+    assert len(kinds) == 12 and all(getattr(as_torch, name).dtype == dtype for dtype, name in kinds.items())
     backend = as_torch._C._ConvBackend
     assert backend.Slow2d in backend and backend.Slow2d != backend.Slow3d
     assert issubclass(as_torch._dynamo.exc.TorchDynamoException, RuntimeError)

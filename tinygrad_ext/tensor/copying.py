@@ -248,13 +248,21 @@ def _set_(self, source=None, storage_offset=0, size=None, stride=None):
     return self
 
 
+def _wrong_kind(self, source):
+    if isinstance(source, Tensor):
+        return f"set_(): Could not set tensor of type {source.dtype} to a tensor of type {self.dtype}"
+    return (
+        f"set_(): Expected a Storage of type {self.dtype} or an UntypedStorage, but got type {source.dtype}: untyped()"
+    )
+
+
 def _shown_by(self, source, offset, size, stride):
     """The tensor that `set_` makes of its arguments."""
     if source is None:
         nothing = None if self.is_meta else _core.storage_of(functions["empty"](0))
         return _core.window(nothing, self.dtype, (0,), (1,), 0)
     if isinstance(source, (Tensor, TypedStorage)) and source.dtype != self.dtype:
-        raise RuntimeError(f"set_(): Could not set tensor of type {source.dtype} to a tensor of type {self.dtype}")
+        raise RuntimeError(_wrong_kind(self, source))
     if isinstance(source, Tensor) and size is None and not offset:
         return source
     if not isinstance(source, (Tensor, TypedStorage, UntypedStorage)):

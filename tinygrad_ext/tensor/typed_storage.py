@@ -142,6 +142,9 @@ class TypedStorage:
         """Itself: it is on the cpu."""
         return self
 
+    def _shown_as(self, dtype):
+        return self._shown
+
     def _to(self, dtype):
         return storage_shown(self._shown.to(dtype))
 

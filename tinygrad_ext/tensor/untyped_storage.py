@@ -2,6 +2,7 @@
 
 import sys
 
+from tinygrad_ext.core.call import interop as _core
 from tinygrad_ext.core.call.elsewhere import class_name
 from tinygrad_ext.core.data import storage as _storage
 from tinygrad_ext.core.data.devices import copy_of
@@ -154,6 +155,11 @@ class UntypedStorage:
     def _cdata(self):
         """A number that storages over the same memory have in common."""
         return 0 if self._storage is None else id(self._storage)
+
+    def _shown_as(self, dtype):
+        """The memory as whole numbers of a dtype, which `tensor` copies."""
+        count = self.nbytes() // dtype.itemsize
+        return _core.window(self._storage, dtype, (count,), (1,), 0)
 
     def tolist(self):
         """The bytes as a list."""

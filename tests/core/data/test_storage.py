@@ -334,3 +334,28 @@ def test_refusals_of_storages_by_dtype(case):
     call, error, text = REFUSED[case]
     with pytest.raises(error, match=text):
         call()
+
+
+STORED = {
+    "bytes as floats": (lambda: tg.tensor(tg.ones(2).untyped_storage()), tg.float32, [1, 1]),
+    "bytes as ints": (lambda: tg.tensor(tg.ones(1).untyped_storage(), dtype=tg.int32), tg.int32, [0x3F800000]),
+    "bytes as bytes": (lambda: tg.tensor(tg.UntypedStorage([1, 2]), dtype=tg.uint8), tg.uint8, [1, 2]),
+    "bytes beyond": (lambda: tg.tensor(tg.UntypedStorage([1, 0, 9]), dtype=tg.int16), tg.int16, [1]),
+    "typed": (lambda: tg.tensor(tg.TypedStorage([1, 2], dtype=tg.int64)), tg.int64, [1, 2]),
+    "typed, of another dtype": (lambda: tg.tensor(tg.TypedStorage([1.5]), dtype=tg.float64), tg.float64, [1.5]),
+    "none": (lambda: tg.tensor(tg.UntypedStorage()), tg.float32, []),
+}
+
+
+@pytest.mark.parametrize("case", STORED)
+def test_a_tensor_of_a_storage_has_its_numbers(case):
+    make, dtype, numbers = STORED[case]
+    found = make()
+    assert found.dtype == dtype and found.tolist() == numbers
+
+
+def test_a_tensor_of_a_storage_is_a_copy():
+    memory = tg.zeros(2).untyped_storage()
+    copied = tg.tensor(memory)
+    memory.fill_(255)
+    assert copied.tolist() == [0, 0]

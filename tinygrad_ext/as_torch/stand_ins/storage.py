@@ -4,6 +4,7 @@ import io
 
 import tinygrad_ext as _tg
 from tinygrad_ext.archive.pytorch import _core
+from tinygrad_ext.tensor import legacy_storage as _legacy
 from tinygrad_ext.tensor.legacy_storage import LegacyStorage as _LegacyStorage
 from tinygrad_ext.tensor.typed_storage import TypedStorage
 from tinygrad_ext.tensor.untyped_storage import UntypedStorage
@@ -11,6 +12,14 @@ from tinygrad_ext.tensor.untyped_storage import UntypedStorage
 from . import absent
 
 __all__ = ["TypedStorage", "UntypedStorage", "_LegacyStorage"]
+
+
+def _dtype_to_storage_type_map():
+    """The name of the class of storages of each dtype that has one."""
+    kinds = [kind for kind in vars(_legacy).values() if isinstance(kind, type) and issubclass(kind, _LegacyStorage)]
+    return {kind.dtype: kind.__name__ for kind in kinds if kind is not _LegacyStorage}
+
+
 _WHY = "a tensor's memory is an UntypedStorage"
 
 

@@ -206,6 +206,10 @@ cdef Tensor tensor_of(object data, int dtype, int device):
         t = clone(t)
         return t if dtype < 0 else cast(t, dtype)
     if not isinstance(data, (list, tuple, float, int, complex, str)):
+        shown = getattr(data, "_shown_as", None)        # a storage: its memory as numbers of a dtype
+        if shown is not None:
+            t = clone(<Tensor?>shown(dtype_of(default_id() if dtype < 0 else dtype)))
+            return tensor_of(t, dtype, device)
         if hasattr(data, "__array_interface__") or PyObject_CheckBuffer(data) and not isinstance(data,
                                                                                                  (bytes, bytearray)):
             t = from_buffer(data, True)
