@@ -217,3 +217,18 @@ def test_what_unbind_returns_may_be_written_to():
     first.mul_(5)
     (y * second).sum().backward()
     assert x.grad.tolist() == [10.0, 9.0]
+
+
+WITHOUT_SLOPE = ("eq_", "ne_", "lt_", "le_", "gt_", "ge_", "logical_and_", "logical_or_", "logical_xor_")
+
+
+@pytest.mark.parametrize("name", [*WITHOUT_SLOPE, "logical_not_"])
+@pytest.mark.parametrize("part", [slice(None), slice(1, None)], ids=["whole", "view"])
+def test_no_slope_leads_through_a_write_of_truths(name, part):
+    x = tg.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    y = x * 2
+    y[part].__getattribute__(name)(*([4.0] if name in WITHOUT_SLOPE[:6] else [tg.ones(1)] * (name != "logical_not_")))
+    assert y.grad_fn is not None and y.grad_fn.next_functions[0][0] is not None
+    (y * x).sum().backward()
+    slope = tg.where(tg.arange(3) >= (part.start or 0), 0.0, 2.0)
+    assert tg.equal(x.grad, y.detach() + slope * x.detach())

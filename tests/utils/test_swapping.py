@@ -144,3 +144,12 @@ def test_weak_references_are_refused(number):
     with pytest.raises(RuntimeError, match=f"Cannot swap t{number + 1} because it has weakref"):
         swap_tensors(*pair)
     assert reference() is pair[number]
+
+
+def test_a_tensor_and_a_view_of_it_are_not_swapped():
+    whole = tg.ones(3, requires_grad=True) * 2
+    view = whole.view(3)
+    for pair in ((whole, view), (view, whole)):
+        with pytest.raises(RuntimeError, match="a view of it"):
+            swap_tensors(*pair)
+    assert view._base is whole and whole._base is None

@@ -61,6 +61,7 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mo
 
 # ---- backends ------------------------------------------------------------------------------------------------------
 
+_IN_VAIN = 3  # captures in a row of what changes something besides, until all is run as it was written
 _HELD = 32  # programs that hold objects, which live as long
 _VALUES = (Tensor, Enum, tuple, list, dict, set, str, int, float, bytes)
 _backends = dict.fromkeys(("aot_eager", "eager", "inductor"))  # name -> function, None for graphs as they are
@@ -131,7 +132,8 @@ class Attempt(FirstCall):
     """Calls of one program: from graphs, or of the program itself.
 
     Attributes: left: what a call was looked up by -> why it runs as it was written. tried: the same of what is written
-    down once more. holding: the same program for objects among its arguments.
+    down once more. given_up: why all calls run so from now on, or None. holding: the same program for objects among its
+    arguments.
     """
 
     def __init__(self, function, fullgraph, backend=None):
@@ -139,6 +141,7 @@ class Attempt(FirstCall):
         super().__init__(_Whole(function, name, Surroundings(function)))
         self.function, self.fullgraph, self.left = function, fullgraph, {}
         self.backend, self.made, self.warned, self.tried, self.holding = backend, {}, False, {}, {}
+        self.given_up, self._in_vain = None, 0
 
     def otherwise(self, args, kwargs):
         """A call for which no graph is ready."""
@@ -148,10 +151,11 @@ class Attempt(FirstCall):
             return self.of_objects(args, kwargs)
         if self.backend is not None:
             return self.by_backend(args, kwargs)
-        if self.left and self.key(args, kwargs) in self.left:
+        if self.given_up or (self.left and self.key(args, kwargs) in self.left):
             return self.function(*args, **kwargs)
         try:
             result = self.from_graph(args, kwargs)
+            self._in_vain = 0
             if not self.fullgraph:
                 self.leave((key, why) for key in self.runner.graphs for why in self.runner.refused(key))
             return result
@@ -182,7 +186,7 @@ class Attempt(FirstCall):
     def by_backend(self, args, kwargs):
         """A call by what a backend made of the program."""
         key = self.key(args, kwargs)
-        if key is None or key in self.left:
+        if key is None or key in self.left or self.given_up:
             return self.function(*args, **kwargs)
         given, names = (*args, *kwargs.values()), tuple(kwargs)
         try:
@@ -200,11 +204,17 @@ class Attempt(FirstCall):
 
     def is_final(self, key, error):
         """Whether calls of a kind run as they were written from now on. What changes something at its first call, as by
-        keeping what it computed, is written down once more."""
-        if isinstance(error, Changes) and key not in self.tried:
-            self.tried[key] = str(error)
-            return False
-        return not self.is_full(error)
+        keeping what it computed, is written down once more; what does so in kind after kind, as by a list that grows,
+        is given up."""
+        if isinstance(error, Changes):
+            self._in_vain += 1
+            if self._in_vain == _IN_VAIN and not self.fullgraph:
+                self.given_up = str(error)
+                self.tried.clear()
+            if key not in self.tried and not self.given_up:
+                self.tried[key] = str(error)
+                return False
+        return not self.given_up and not self.is_full(error)
 
     def is_full(self, error):
         """Whether no more is noted of calls that run as they were written; a warning says so, once."""
@@ -266,7 +276,7 @@ class Attempt(FirstCall):
         lines += [f"  again because {reason}" for reason in runner.reasons]
         ready = {*runner.graphs, *(key for key, _ in self.made)}
         waiting = {key: why for key, why in self.tried.items() if key not in ready}
-        reasons = {**waiting, **self.left}.values()
+        reasons = [*{**waiting, **self.left}.values(), *[self.given_up] * bool(self.given_up)]
         lines += [f"  as it was written because {reason}" for reason in reasons]
         return "\n".join([*lines, *(f"with objects, {made.explain()}" for made in self.holding.values())])
 

@@ -12,6 +12,7 @@ import gc
 import inspect
 import sys
 import types
+import weakref
 
 from tinygrad_ext.core.data.dtype import dtype
 
@@ -82,6 +83,9 @@ def written_names(code):
     return found.union(*(written_names(inner) for inner in code.co_consts if inspect.iscode(inner)))
 
 
+_owners = weakref.WeakValueDictionary()  # id of the dict of a class -> the class
+
+
 class Same:
     """A value in a key, which is equal to itself alone; it lives as long, so nothing else gets its address."""
 
@@ -102,6 +106,15 @@ def mark(value):
     if type(value) is tuple:
         return tuple([mark(v) for v in value])
     return (type(value), value) if type(value) in PLAIN else Same(value)
+
+
+def is_same(a, b):
+    """Whether two values are one object, or numbers, texts or tuples of such that no program tells apart."""
+    if a is b or type(a) is not type(b):
+        return a is b
+    if isinstance(a, tuple):
+        return len(a) == len(b) and all(map(is_same, a, b))
+    return type(a) in (int, float, str) and a == b
 
 
 class Constants:
@@ -147,8 +160,13 @@ class Constants:
                 if is_own_class(cls):
                     accesses.add_methods(cls)
             names = [name for name in accesses.attributes if name not in accesses.written and name[:2] != "__"]
-            self._classes[kind] = ["forward", *names]
-        return self._classes[kind]
+            self._classes[kind] = ["forward", *names], set(accesses.written)
+        return self._classes[kind][0]
+
+    def written_by(self, kind):
+        """Names that they write."""
+        self.of_class(kind)
+        return self._classes[kind][1]
 
     def of_module(self, module, base):
         """(name, value, line) of the attributes of a module that its methods or functions of the program read, methods
@@ -174,7 +192,15 @@ def is_own_class(cls):
 
 def table_of(cls):
     """The dict that a class keeps its attributes in."""
-    return next(d for d in gc.get_referents(cls.__dict__) if type(d) is dict)
+    table = next(d for d in gc.get_referents(cls.__dict__) if type(d) is dict)
+    _owners[id(table)] = cls
+    return table
+
+
+def owner_of(table):
+    """The class that keeps its attributes in a dict, which is told of changes to it; None for another dict."""
+    cls = _owners.get(id(table))
+    return cls if cls is not None and table_of(cls) is table else None
 
 
 def names_of(code):

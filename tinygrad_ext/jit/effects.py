@@ -1,5 +1,5 @@
-"""What Python does besides while a program is written down for `compile`: attributes, lists, dicts and names that it
-changes, and numbers that it draws by Python's own generators.
+"""What Python does besides while a program is written down for `compile`: attributes, lists, dicts, arrays and names
+that it changes, and numbers that it draws by generators of Python's or NumPy's.
 
 A call of a graph would do none of it, and what was read would be a constant, so such a program is not compiled; and
 because it then runs as it was written, what it changed meanwhile is put back. (A program that is traced is run for its
@@ -7,9 +7,10 @@ graph, and does these things that once.)
 """
 
 import inspect
+import pickle
 import random
 import sys
-from collections import deque
+from collections import OrderedDict, deque
 
 from tinygrad_ext.core.data.tensor import Carried, Tensor
 from tinygrad_ext.graph.aliases import CaptureError
@@ -17,9 +18,12 @@ from tinygrad_ext.nn import Module
 from tinygrad_ext.optim import Optimizer
 from tinygrad_ext.utils._pytree import tree_leaves
 
-from .constants import is_own, written_names
+from .constants import is_own, is_same, owner_of, written_names
 
 _COPIED = (list, set, deque)
+_KINDS = (OrderedDict, dict, *_COPIED)  # whose own methods are called: a class that derives from one may do more
+_NOT_SET = object()
+_MOST_BYTES = 1 << 20  # of an array that is looked at
 
 
 class Changes(CaptureError):
@@ -34,6 +38,8 @@ class Effects:
 
     def __init__(self, surroundings, values):
         self._rows, self._known, self._cells, self._random = [], set(), [], None
+        self._states = []  # (path, what has numbers of its own, those as bytes)
+        self._slots = []  # (path, object, {name: what its slot held})
         for path, value in values:
             self._note_argument(path, value)
         if surroundings is not None:
@@ -65,11 +71,19 @@ class Effects:
                 self._note(path, value)
             elif is_own(value) and not isinstance(value, (Module, Optimizer, Tensor)):
                 self._note(path, getattr(value, "__dict__", {}))
+                self._slots.append((path, value, _in_slots(value)))
+            state = None if isinstance(value, (Module, Tensor)) else _state(value)
+            if state is not None:
+                self._states.append((path, value, state))
+        for table, entries in surroundings.used_of():
+            if id(table) not in self._known:
+                held = {name: table[name] for name in entries if name in table}
+                self._rows.append(("", table, held, list(entries), False))
 
     def _note(self, path, table, owned=False):
         if id(table) not in self._known:
             self._known.add(id(table))
-            self._rows.append((path, table, table.copy(), None, owned))
+            self._rows.append((path, table, _kind(table)(table), None, owned))
 
     def _note_function(self, path, function):
         self._note(path, function.__dict__)
@@ -101,12 +115,26 @@ class Effects:
         for row in self._rows:
             found += _put_back(*row)
         for path, cell, content in self._cells:
-            if not _is_same(_content(cell), content):
+            if not is_same(_content(cell), content):
                 found.append(path)
-                cell.cell_contents = content
+                if content is _NOT_SET:
+                    del cell.cell_contents
+                else:
+                    cell.cell_contents = content
+        for path, value, held in self._slots:
+            for name in [name for name, was in held.items() if not is_same(getattr(value, name, _NOT_SET), was)]:
+                found.append(f"{path}.{name}")
+                if held[name] is _NOT_SET:
+                    delattr(value, name)
+                else:
+                    setattr(value, name, held[name])
+        for path, value, state in self._states:
+            if _state(value) != state:
+                found.append(path)
+                _set_state(value, state)
         if self._random is not None:
             found += self._drawn()
-        self._rows, self._cells, self._random = [], [], None
+        self._rows, self._cells, self._states, self._slots, self._random = [], [], [], [], None
         return [path or "a name of the program" for path in dict.fromkeys(found)]
 
     def _drawn(self):
@@ -134,35 +162,83 @@ def _flagged(level, result):
 def _put_back(path, table, held, names, owned):
     """Let a container hold what it held; the paths of entries that were others. owned: what belongs to the capture is
     put back by that."""
-    if not isinstance(table, dict):
-        if len(table) == len(held) and all(map(_is_same, table, held)):
+    kind = _kind(table)
+    if not issubclass(kind, dict):
+        if len(table) == len(held) and all(map(is_same, table, held)):
             return []
-        table.clear()
-        (table.update if isinstance(table, set) else table.extend)(held)
+        kind.clear(table)
+        (kind.update if kind is set else kind.extend)(table, held)
         return [path]
-    keys = dict.fromkeys([*held, *table] if names is None else names)
-    changed = [k for k in keys if not _is_same(table.get(k, _is_same), held.get(k, _is_same))]
+    now = dict.get
+    keys = dict.fromkeys([*held, *kind.keys(table)] if names is None else names)
+    changed = [k for k in keys if not is_same(now(table, k, _NOT_SET), held.get(k, _NOT_SET))]
     if owned:
-        changed = [k for k in changed if type(table.get(k)) is not Carried]
-    if not changed:
-        return []
-    if names is None and len(table) == len(held) and list(table) != list(held):  # the order, as well
-        changed = [*held]
+        changed = [k for k in changed if type(now(table, k)) is not Carried]
+    found = [f"{path}.{key}".lstrip(".") if isinstance(key, str) else path for key in changed]
+    if names is None and not owned and list(kind.keys(table)) != list(held):  # the order, as well
+        found, changed = found or [path], keys
+    owner = None if names is None else owner_of(table)
     for key in changed:
-        table.pop(key, None)
-    table.update((key, held[key]) for key in changed if key in held)
-    return [f"{path}.{key}".lstrip(".") if isinstance(key, str) else path for key in changed]
+        if owner is None:
+            kind.pop(table, key, None)
+        elif key in table:
+            delattr(owner, key)
+    for key in changed:
+        if key in held:
+            kind.__setitem__(table, key, held[key]) if owner is None else setattr(owner, key, held[key])
+    return found
 
 
-def _is_same(a, b):
-    return a is b or (type(a) is type(b) and type(a) in (int, float, str) and a == b)
+def _in_slots(value):
+    members = [n for cls in type(value).__mro__ for n, m in vars(cls).items() if inspect.ismemberdescriptor(m)]
+    return {name: getattr(value, name, _NOT_SET) for name in members}
+
+
+def _kind(table):
+    return next(kind for kind in _KINDS if isinstance(table, kind))
+
+
+# ---- what has numbers of its own -----------------------------------------------------------------------------------
+
+
+def _state(value):
+    """The bytes or the state of a generator, of an array or a bytearray; None of others."""
+    if type(value) is bytearray:
+        return bytes(value)
+    if type(value) is random.Random:
+        return value.getstate()
+    numpy = sys.modules.get("numpy")
+    if numpy is None:
+        return None
+    if isinstance(value, numpy.ndarray):
+        plain = value.nbytes <= _MOST_BYTES and not value.dtype.hasobject
+        return value.tobytes() if plain else None
+    generators = sys.modules.get("numpy.random")
+    if generators is not None and isinstance(value, generators.RandomState):
+        return pickle.dumps(value.get_state(legacy=False))
+    if generators is not None and isinstance(value, generators.Generator):
+        return pickle.dumps(value.bit_generator.state)
+    return None
+
+
+def _set_state(value, state):
+    if type(value) is bytearray:
+        value[:] = state
+    elif type(value) is random.Random:
+        value.setstate(state)
+    elif isinstance(value, sys.modules["numpy"].ndarray):
+        value[...] = sys.modules["numpy"].frombuffer(state, value.dtype).reshape(value.shape)
+    elif isinstance(value, sys.modules["numpy.random"].RandomState):
+        value.set_state(pickle.loads(state))
+    else:
+        value.bit_generator.state = pickle.loads(state)
 
 
 def _content(cell):
     try:
         return cell.cell_contents
     except ValueError:  # not assigned yet
-        return None
+        return _NOT_SET
 
 
 def _is_builtin(value):

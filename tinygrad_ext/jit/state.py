@@ -8,7 +8,7 @@ from tinygrad_ext.core.data.tensor import Carried, Tensor
 from tinygrad_ext.nn import Module, hooks
 from tinygrad_ext.optim import Optimizer, optimizer
 
-from .constants import PLAIN, Constants, Same, is_own, is_own_class, mark, members, names_of, table_of
+from .constants import PLAIN, Constants, Same, is_own, is_own_class, is_same, mark, members, names_of, table_of
 from .watch import ABSENT, Watch
 
 DEPTH, MANY = 6, 100  # how far, and how much of a container, is looked into
@@ -117,6 +117,20 @@ class Surroundings:
     def seen(self):
         """Functions, containers, objects and whatever else the last look came by."""
         return list(self._seen.values())
+
+    def used_of(self):
+        """(dict, names) of what the program reads or writes of classes, modules of Python and other dicts."""
+        found = {
+            id(c): (c, {*entries}) for c, entries, whole in self._rows.values() if isinstance(c, dict) and not whole
+        }
+        for _, _, trail, _ in self.constants.held:
+            for container, key, _ in trail:
+                if isinstance(container, dict):
+                    found.setdefault(id(container), (container, set()))[1].add(key)
+        for kind in {type(part) for module in self.modules.values() for part in module.modules()}:
+            for table in [table_of(cls) for cls in kind.__mro__ if is_own_class(cls)]:
+                found.setdefault(id(table), (table, set()))[1].update(self.constants.written_by(kind) & {*table})
+        return list(found.values())
 
     def name_of(self, tensor):
         """(path, kind) of a tensor, None for one that nothing holds by name."""
@@ -292,15 +306,16 @@ def _parts(value):
 
 def _parts_of_function(function):
     yield "__wrapped__", getattr(function, "__wrapped__", None), None, None
+    names, attributes = names_of(function.__code__)
+    table = function.__globals__
+    found = [(name, table[name], table, name) for name in names if name in table]
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
         with contextlib.suppress(ValueError):  # not assigned yet
-            yield name, cell.cell_contents, cell, 0
-    names, attributes = names_of(function.__code__)
-    for name in names:
-        if name in function.__globals__:
-            value = function.__globals__[name]
-            yield name, value, function.__globals__, name
-            yield from ((f"{name}.{a}", v, table, a) for a, v, table in members(value, attributes))
+            found.append((name, cell.cell_contents, cell, 0))
+    defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+    yield from found
+    for name, value in [*(row[:2] for row in found), *(("defaults", value) for value in defaults)]:
+        yield from ((f"{name}.{a}", v, held, a) for a, v, held in members(value, attributes))
     yield "defaults", function.__defaults__ or (), None, None
     yield "defaults", function.__kwdefaults__ or {}, None, None
 
@@ -308,8 +323,4 @@ def _parts_of_function(function):
 def _holds(container, entries):
     """Whether a list or dict has these entries, and no others; an equal number or text is the same one."""
     now = dict(enumerate(container)) if isinstance(container, list) else container
-    return len(now) == len(entries) and all(k in now and _is_same(now[k], v) for k, v in entries.items())
-
-
-def _is_same(a, b):
-    return a is b or (type(a) is type(b) and type(a) in (int, float, str) and a == b)
+    return len(now) == len(entries) and all(k in now and is_same(now[k], v) for k, v in entries.items())

@@ -115,7 +115,10 @@ class TypedStorage:
         """Another number of elements; see UntypedStorage.resize_."""
         memory = self.untyped()
         self._shown = functions["empty"](0, dtype=self.dtype)  # lets go of the memory, which may be another one then
-        self._shown.set_(memory.resize_(size * self.element_size()))
+        try:
+            memory.resize_(size * self.element_size())
+        finally:
+            self._shown.set_(memory)
         return self
 
     def __iter__(self):

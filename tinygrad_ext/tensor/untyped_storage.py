@@ -55,9 +55,9 @@ class UntypedStorage:
         """Itself: it is one already."""
         return self
 
-    @property
-    def __array_interface__(self):
-        return {"data": (self.data_ptr(), False), "typestr": "|u1", "shape": (self.nbytes(),), "version": 3}
+    def __array__(self, dtype=None, copy=None):
+        found = self._array()
+        return found.astype(dtype or found.dtype, copy=bool(copy)) if copy or dtype is not None else found
 
     def __getitem__(self, at):
         found = self._array()[contiguous_place(at)]
@@ -124,6 +124,8 @@ class UntypedStorage:
         NotImplementedError for more bytes than the memory has room for, while tensors are over it: they point into it.
         """
         before = self.nbytes()
+        if not isinstance(size, int):
+            raise TypeError(f"UntypedStorage.resize_: resize_ expects an int, but got {class_name(size)}")
         if size < 0:
             raise RuntimeError(f"UntypedStorage.resize_: the number of bytes must not be negative, but is {size}")
         if self._storage is None or size == before:
@@ -146,8 +148,15 @@ class UntypedStorage:
         return self._storage is None or _storage.is_own(self._storage)
 
     def byteswap(self, dtype):
-        """Turn the order of the bytes of each number of this dtype, in place; of complex ones of each part."""
+        """Turn the order of the bytes of each number of this dtype, in place; of complex ones of each part.
+
+        RuntimeError for a part of a number at the end.
+        """
         size = dtype.itemsize // (2 if dtype.is_complex else 1)
+        if self.nbytes() % dtype.itemsize:
+            raise RuntimeError(
+                f"UntypedStorage.byteswap: the length of the data, {self.nbytes()}, is not a multiple of {dtype.itemsize}"
+            )
         if size > 1:
             self._array().view(f"u{size}").byteswap(inplace=True)
 
@@ -168,7 +177,9 @@ class UntypedStorage:
     def _array(self):
         import numpy as np
 
-        return np.asarray(self)
+        if not self.nbytes():
+            return np.empty(0, "u1")
+        return np.frombuffer(self._storage, "u1")  # holds the memory, which so is not replaced by resize_()
 
     def is_shared(self):
         """Whether other processes may share the memory."""

@@ -25,7 +25,8 @@ def swap_tensors(t1, t2):
 
     A backward pass through a graph that leads to one of them, or that has saved one, raises RuntimeError.
 
-    Raises RuntimeError where something refers weakly to one of them, and for classes with other slots.
+    Raises RuntimeError where something refers weakly to one of them, where one is a view of the other, and for classes
+    with other slots.
     """
     for name, t in (("t1", t1), ("t2", t2)):
         if not isinstance(t, Tensor) or type(t) is Carried:
@@ -37,6 +38,8 @@ def swap_tensors(t1, t2):
             raise RuntimeError(
                 f"swap_tensors(): Cannot swap {name} because it has weakref associated with it; drop those"
             )
+    if t1._base is t2 or t2._base is t1:
+        raise RuntimeError("swap_tensors(): Cannot swap a tensor and a view of it, which would be a view of itself")
     slots = set(copyreg._slotnames(type(t1)))
     if slots != set(copyreg._slotnames(type(t2))):
         raise RuntimeError(

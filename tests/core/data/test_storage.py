@@ -359,3 +359,32 @@ def test_a_tensor_of_a_storage_is_a_copy():
     copied = tg.tensor(memory)
     memory.fill_(255)
     assert copied.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(
+    "shown", [np.asarray, lambda s: s[2:6], lambda s: tg.tensor([]).set_(s)], ids=["array", "slice", "tensor"]
+)
+def test_memory_that_something_shows_is_not_replaced(shown):
+    storage = tg.arange(8, dtype=tg.uint8).untyped_storage()
+    held = shown(storage)
+    with pytest.raises(NotImplementedError, match="resize_"):
+        storage.resize_(1 << 20)
+    assert storage.tolist() == [*range(8)]
+    del held
+    assert len(storage.resize_(1 << 20)) == 1 << 20 and storage[:8].tolist() == [*range(8)]
+
+
+@pytest.mark.parametrize("size", [10**6, -1])
+def test_a_typed_storage_that_cannot_be_resized_stays_as_it_is(size):
+    storage = tg.FloatStorage([1, 2, 3])
+    held = tg.tensor([]).set_(storage)
+    with pytest.raises((NotImplementedError, RuntimeError)):
+        storage.resize_(size)
+    assert storage.tolist() == held.tolist() == [1, 2, 3]
+
+
+def test_sizes_and_parts_of_numbers_are_told():
+    with pytest.raises(TypeError, match="expects an int"):
+        tg.UntypedStorage(4).resize_(2.5)
+    with pytest.raises(RuntimeError, match="not a multiple of 4"):
+        tg.UntypedStorage(6).byteswap(tg.int32)

@@ -18,7 +18,7 @@ from tinygrad_ext.core.call.inplace cimport forward_into
 from tinygrad_ext.core.grad.node cimport FRESH, Node, follow, hang, reserve_outputs, set_meta
 from tinygrad_ext.core.grad.rules cimport RuleNode
 from tinygrad_ext.core.data.slots cimport slot
-from tinygrad_ext.core.data.tensor cimport Tensor, shown_device, version_of
+from tinygrad_ext.core.data.tensor cimport Tensor, needs_grad, shown_device, version_of
 from tinygrad_ext.core.data.types cimport P_DEVICE, P_GEOMETRY, P_INPUT, P_RESULT, P_SHAPE, uint64_t
 
 cdef uint64_t NEEDED = <uint64_t>1 << 63
@@ -116,7 +116,10 @@ cdef object record(Op op, PyObject **args, PyObject *out, bint inplace):
         check_targets(&out, 1, True, 1, op.title)
     if not op.differentiable:
         _note_cut(op, args)
-        return forward_into(op, args, <Tensor><object>out, True) if inplace else forward(op, args)
+        if not inplace:
+            return forward(op, args)
+        if not needs_grad(<Tensor><object>out):
+            return forward_into(op, args, <Tensor><object>out, True)
     n = RuleNode.__new__(RuleNode)
     n.op = op
     if op.loose:

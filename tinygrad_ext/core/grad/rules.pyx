@@ -29,6 +29,10 @@ cdef class RuleNode(Node):
         cdef dict unpacked = None       # a hook is called once for all rules of the node
         if self.released:
             raise freed_error(self)
+        if not op.nrules and needed[0]:     # the op wrote over its operand, and no slope leads back
+            got = zeros_for(self, 0)
+            Py_INCREF(got)
+            results[0] = <PyObject *>got
         if self.packed:
             unpacked = {op.saved[k]: self._unpack(op.saved[k]) for k in range(op.nsaved) if self.saved[k] != NULL}
         for r in range(op.nrules):
