@@ -155,7 +155,8 @@ class UntypedStorage:
         size = dtype.itemsize // (2 if dtype.is_complex else 1)
         if self.nbytes() % dtype.itemsize:
             raise RuntimeError(
-                f"UntypedStorage.byteswap: the length of the data, {self.nbytes()}, is not a multiple of {dtype.itemsize}"
+                f"UntypedStorage.byteswap: the length of the data, {self.nbytes()}, is not a multiple of "
+                f"{dtype.itemsize}"
             )
         if size > 1:
             self._array().view(f"u{size}").byteswap(inplace=True)
