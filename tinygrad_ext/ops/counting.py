@@ -258,7 +258,7 @@ def _unravel(indices, shape):
     if indices.is_floating_point() or indices.is_complex() or indices.dtype == tg.bool:
         raise TypeError(f"unravel_index(): expected 'indices' to be integer dtype, but got {indices.dtype}")
     sizes = [shape] if isinstance(shape, int) else list(shape) if isinstance(shape, (tuple, list)) else [None]
-    if not all(isinstance(s, int) for s in sizes):
+    if not all(hasattr(s, "__index__") for s in sizes):
         raise TypeError(
             f"unravel_index(): expected 'shape' to be int or sequence of ints, but got {type(shape).__name__}"
         )

@@ -5,6 +5,7 @@ import warnings
 from tinygrad_ext.core.call import construct, unasked
 from tinygrad_ext.core.call import interop as _core
 from tinygrad_ext.core.call import subclass as _subclass
+from tinygrad_ext.core.call.boundary import boundary
 from tinygrad_ext.core.call.elsewhere import how_to_convert
 from tinygrad_ext.core.call.levels import calling_line
 from tinygrad_ext.core.call.op_tables import functions
@@ -148,6 +149,7 @@ globals().update({f"{title}Tensor": _typed(name) for name, title in _CLASSES.ite
 LEGACY = {f"{title}Tensor": _dtype.by_name[name] for name, title in _CLASSES.items()}
 
 
+@boundary
 def set_default_tensor_type(t):
     """Make the dtype of a class such as DoubleTensor, or of its name, the default of floating numbers. Deprecated.
 

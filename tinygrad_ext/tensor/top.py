@@ -2,6 +2,7 @@
 
 import warnings as _warnings
 
+from tinygrad_ext.core.call.boundary import boundary as _boundary
 from tinygrad_ext.core.call.op_tables import functions as _functions
 from tinygrad_ext.core.call.overridable import overridable as _overridable
 from tinygrad_ext.core.data import dtype as _dtypes
@@ -15,6 +16,7 @@ def is_signed(input):
     return input.dtype.is_signed
 
 
+@_boundary
 def is_storage(obj):
     """Whether obj is an UntypedStorage or a TypedStorage."""
     # lazy: few programs ask
