@@ -203,3 +203,37 @@ def test_products_go_into_out(layout):
         tg.mm(a, b, out=tg.empty(2, 1, dtype=tg.int64))
     with pytest.raises(NotImplementedError, match=r"matmul\(\): out= is written for results and tensors"):
         tg.matmul(a, a, out=out)
+
+
+@pytest.mark.parametrize("layout", [None, "sparse_coo", "sparse_csr", "sparse_csc"])
+def test_a_matrix_of_diagonals(layout):
+    layout = layout and getattr(tg, layout)
+    rows = tg.arange(1.0, 10).reshape(3, 3).requires_grad_()
+    found = tg.sparse.spdiags(rows, tg.tensor([0, -1, 2]), (3, 4), layout)
+    assert found.layout is (layout or tg.sparse_coo) and found.to_dense().tolist() == [
+        [1, 0, 9, 0],
+        [4, 2, 0, 0],
+        [0, 5, 3, 0],
+    ]
+    found.to_dense().sum().backward()
+    assert rows.grad.tolist() == [[1, 1, 1], [1, 1, 0], [0, 0, 1]]
+    assert tg.sparse.spdiags(rows[0], tg.tensor(1), (2, 2)).to_dense().tolist() == [[0, 2], [0, 0]]
+
+
+@pytest.mark.parametrize(
+    "change, told",
+    [
+        ({"offsets": [0, 0, 1]}, "duplicate values"),
+        ({"offsets": [0, 1]}, "does not match the number of offsets"),
+        ({"offsets": [0.0, 1, 2]}, "must have dtype Long"),
+        ({"offsets": [[0, 1, 2]]}, "scalar or vector"),
+        ({"diagonals": [[[1]]]}, "vector or matrix"),
+        ({"shape": (3,)}, "must be 2d"),
+        ({"layout": tg.strided}, "Only output layouts"),
+    ],
+)
+def test_diagonals_that_fit_no_matrix_are_refused(change, told):
+    given = {"diagonals": [[1, 2, 3]] * 3, "offsets": [0, 1, 2], "shape": (3, 3), **change}
+    tensors = {k: tg.tensor(v) if isinstance(v, list) else v for k, v in given.items()}
+    with pytest.raises(RuntimeError, match=told):
+        tg.sparse.spdiags(**tensors)

@@ -10,7 +10,7 @@ from tinygrad_ext.errors import refuse_unknown as _refuse_unknown
 
 from . import handlers as _handlers
 from .compressed import CompressedTensor, sparse_compressed_tensor, sparse_csc_tensor, sparse_csr_tensor
-from .coo import SparseTensor, sparse_coo_tensor
+from .coo import SparseTensor, sparse_coo_tensor, spdiags
 from .legacy import ByteTensor, CharTensor, DoubleTensor, FloatTensor, HalfTensor, IntTensor, LongTensor, ShortTensor
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "sparse_coo_tensor",
     "sparse_csc_tensor",
     "sparse_csr_tensor",
+    "spdiags",
     "sum",
 ]
 __getattr__ = _refuse_unknown(__name__)
