@@ -203,3 +203,116 @@ def test_what_changes_at_first_calls_alone_is_compiled():
     call = tg.compile(program)
     for n in (1, 2, 3, 4, 5, 1, 2):
         assert call(tg.ones(n)).tolist() == [2.0] * n
+
+
+def hooked(hook):
+    def make():
+        module, log = nn.Identity(), [1.0]
+        module.register_forward_hook(lambda m, args, result: hook(log, result))
+        return module, lambda: log
+
+    return make
+
+
+def registering():
+    module, count = nn.Identity(), [0]
+
+    def program(x):
+        count[0] += 1
+        module.register_forward_hook(lambda m, args, result: result + 1)
+        return module(x) * count[0]
+
+    return program, lambda: len(module._forward_hooks)
+
+
+def counted_inside():
+    count = [0]
+
+    @tg.compile
+    def inner(x):
+        count[0] += 1
+        return x * count[0]
+
+    return lambda x: inner(x) + inner(x), lambda: count
+
+
+def scheduled():
+    layer = nn.Linear(1, 1, bias=False)
+    nn.init.ones_(layer.weight)
+    optimizer = tg.optim.SGD(layer.parameters(), lr=1.0)
+    scheduler = tg.optim.lr_scheduler.StepLR(optimizer, 1, 0.5)
+
+    def program(x):
+        optimizer.zero_grad()
+        loss = layer(x[:1]).sum() * 0.125
+        loss.backward()
+        optimizer.step()
+        scheduler.step()
+        return loss.detach().reshape(1)
+
+    return program, lambda: (scheduler.last_epoch, scheduler.get_last_lr(), layer.weight.tolist())
+
+
+def in_order():
+    held = {"scale": 1, "bias": 2}
+
+    def program(x):
+        held["scale"] += 1
+        return x * next(iter(held.values()))
+
+    return program, lambda: list(held.items())
+
+
+def locked():
+    held = np.zeros(1)
+
+    def program(x):
+        held.flags.writeable = True
+        held[0] += 1
+        held.flags.writeable = False
+        return x * float(held[0])
+
+    return program, held.tolist
+
+
+def list_in_a_slot():
+    held = Slotted()
+    held.n = []
+
+    def program(x):
+        held.n.append(1)
+        return x * len(held.n)
+
+    return program, lambda: held.n
+
+
+MORE = {
+    "hook that reads": hooked(lambda log, result: result * log[-1]),
+    "hook that counts": hooked(lambda log, result: log.append(log[-1] + 1) or result * log[-1]),
+    "hook that is registered": registering,
+    "compiled inside": counted_inside,
+    "scheduler": scheduled,
+    "order of a dict": in_order,
+    "locked array": locked,
+    "list in a slot": list_in_a_slot,
+}
+
+
+@pytest.mark.parametrize("what", MORE)
+def test_what_parts_of_a_program_change_is_changed_by_each_call(what):
+    answers = []
+    for compiled in (False, True):
+        program, state = MORE[what]()
+        call = tg.compile(program) if compiled else program
+        answers.append(([call(tg.ones(2))[0].item() for _ in range(CALLS)], state()))
+    assert answers[0] == answers[1]
+
+
+def test_what_a_hook_and_a_compiled_function_read_is_noticed():
+    gain, module = [1.0], nn.Identity()
+    module.register_forward_hook(lambda m, args, result: result * gain[0])
+    inner = tg.compile(lambda x: x * gain[0])
+    outer, hooked_module = tg.compile(lambda x: inner(x) + 1), tg.compile(module)
+    for value in (1.0, 5.0, 2.0):
+        gain[0] = value
+        assert hooked_module(tg.ones(1)).item() == value and outer(tg.ones(1)).item() == value + 1

@@ -16,6 +16,7 @@ from tinygrad_ext.core.data.tensor import Carried, Tensor
 from tinygrad_ext.graph.aliases import CaptureError
 from tinygrad_ext.nn import Module
 from tinygrad_ext.optim import Optimizer
+from tinygrad_ext.optim.schedule import LRScheduler
 from tinygrad_ext.utils._pytree import tree_leaves
 
 from .constants import is_own, is_same, owner_of, written_names
@@ -58,6 +59,9 @@ class Effects:
             for inner, part in module.named_modules(prefix=path):
                 for table in (vars(part), part._buffers, part._parameters, part._modules):
                     self._note(inner, table, True)
+                for name, table in vars(part).items():
+                    if "_hooks" in name and isinstance(table, (dict, set)):
+                        self._note(f"{inner}.{name}".lstrip("."), table)
         paths = {id(value): path for path, value, *_ in surroundings.constants.held}
         for value in surroundings.seen():
             path = paths.get(id(value), "")
@@ -71,7 +75,13 @@ class Effects:
                 self._note(path, value)
             elif is_own(value) and not isinstance(value, (Module, Optimizer, Tensor)):
                 self._note(path, getattr(value, "__dict__", {}))
-                self._slots.append((path, value, _in_slots(value)))
+                held = _in_slots(value)
+                self._slots.append((path, value, held))
+                for name, inner in held.items():
+                    if isinstance(inner, (dict, *_COPIED)):
+                        self._note(f"{path}.{name}", inner)
+            elif isinstance(value, LRScheduler):
+                self._note(path, vars(value))
             state = None if isinstance(value, (Module, Tensor)) else _state(value)
             if state is not None:
                 self._states.append((path, value, state))
@@ -125,9 +135,9 @@ class Effects:
             for name in [name for name, was in held.items() if not is_same(getattr(value, name, _NOT_SET), was)]:
                 found.append(f"{path}.{name}")
                 if held[name] is _NOT_SET:
-                    delattr(value, name)
+                    object.__delattr__(value, name)
                 else:
-                    setattr(value, name, held[name])
+                    object.__setattr__(value, name, held[name])  # what the class does besides is not done again
         for path, value, state in self._states:
             if _state(value) != state:
                 found.append(path)
@@ -175,17 +185,19 @@ def _put_back(path, table, held, names, owned):
     if owned:
         changed = [k for k in changed if type(now(table, k)) is not Carried]
     found = [f"{path}.{key}".lstrip(".") if isinstance(key, str) else path for key in changed]
-    if names is None and not owned and list(kind.keys(table)) != list(held):  # the order, as well
-        found, changed = found or [path], keys
     owner = None if names is None else owner_of(table)
     for key in changed:
-        if owner is None:
-            kind.pop(table, key, None)
-        elif key in table:
-            delattr(owner, key)
-    for key in changed:
-        if key in held:
-            kind.__setitem__(table, key, held[key]) if owner is None else setattr(owner, key, held[key])
+        if owner is not None:
+            setattr(owner, key, held[key]) if key in held else delattr(owner, key)
+        elif key in held:
+            kind.__setitem__(table, key, held[key])
+        else:
+            kind.pop(table, key)
+    order = list(kind.keys(table))
+    if names is None and order != list(held) and len(order) == len(held):
+        for key in held if set(order) == set(held) else ():
+            kind.__setitem__(table, key, kind.pop(table, key))
+        return found or [path]
     return found
 
 
@@ -212,7 +224,7 @@ def _state(value):
         return None
     if isinstance(value, numpy.ndarray):
         plain = value.nbytes <= _MOST_BYTES and not value.dtype.hasobject
-        return value.tobytes() if plain else None
+        return (value.tobytes(), value.flags.writeable) if plain else None
     generators = sys.modules.get("numpy.random")
     if generators is not None and isinstance(value, generators.RandomState):
         return pickle.dumps(value.get_state(legacy=False))
@@ -227,7 +239,11 @@ def _set_state(value, state):
     elif type(value) is random.Random:
         value.setstate(state)
     elif isinstance(value, sys.modules["numpy"].ndarray):
-        value[...] = sys.modules["numpy"].frombuffer(state, value.dtype).reshape(value.shape)
+        written, writeable = state
+        if value.tobytes() != written:
+            value.flags.writeable = True
+            value[...] = sys.modules["numpy"].frombuffer(written, value.dtype).reshape(value.shape)
+        value.flags.writeable = writeable
     elif isinstance(value, sys.modules["numpy.random"].RandomState):
         value.set_state(pickle.loads(state))
     else:

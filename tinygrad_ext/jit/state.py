@@ -174,6 +174,10 @@ class Surroundings:
         found = self._some(module.__dict__, ("training", "forward", *_TABLES))
         tables = {k: table for k, table in found.items() if isinstance(table, dict)}
         hooks_of_it = [self._whole(tables[k]) for k in _HOOKS if k in tables]
+        for table in [tables[k] for k in _HOOKS if k in tables]:
+            for hook in list(table.values()):
+                path = f"{name}.{getattr(hook, '__name__', 'hook')}".lstrip(".")
+                self._take(_reached(hook, path, DEPTH, self._seen))
         told = [Same(module), found["training"], Same(found["forward"]), self._forward(type(module)), *hooks_of_it]
         for table in tables.values():
             self._whole(table)
@@ -302,6 +306,8 @@ def _parts(value):
                 yield from ((k, v, table, k) for k, v in table.items() if k[:2] != "__" and k not in attributes)
         if callable(value):
             yield "", value.__call__, None, None
+    elif inspect.isfunction(getattr(value, "__wrapped__", None)):  # such as what `compile` gave
+        yield "", value.__wrapped__, None, None
 
 
 def _parts_of_function(function):

@@ -312,6 +312,11 @@ def _multi_margin(self, target, p, margin, weight, size_average, reduce, reducti
         raise ValueError("only p == 1 and p == 2 supported")
     if weight is not None and weight.dim() != 1:
         raise ValueError("weight must be one-dimensional")
+    if weight is not None and weight.shape[0] != self.shape[-1]:
+        raise RuntimeError(
+            f"multi_margin_loss: inconsistent weight size, expected {self.shape[-1]} but got {list(weight.shape)}: a "
+            "number for each class"
+        )
     single = self.dim() < 2
     if not single and (target.dim() != 1 or target.shape[0] != self.shape[0]):
         raise RuntimeError(
@@ -339,6 +344,13 @@ op(
     samples=lambda make: [
         *(Sample(make(3, 4), make.ints(0, 4, (3,)), reduction=r) for r in _WAYS),
         Sample(make(3, 4), make.ints(0, 4, (3,)), 2, 0.5, tg.tensor([0.5, 2.0, 1.0, 1.5], dtype=make.dtype)),
+    ],
+    errors=[
+        (
+            lambda: tg.nn.functional.multi_margin_loss(tg.zeros(2, 3), tg.tensor([1, 0]), weight=tg.ones(2)),
+            RuntimeError,
+            "inconsistent weight size, expected 3 but got",
+        ),
     ],
     doc="Mean over the classes but the target's of max(0, margin - its score + theirs) to the power of p, 1 or 2.",
 )

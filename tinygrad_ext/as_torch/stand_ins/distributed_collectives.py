@@ -48,6 +48,10 @@ def _copy(name, target, source, *, shaped=True):
         )
     if tuple(target.shape) != tuple(source.shape) if shaped else target.numel() != source.numel():
         raise RuntimeError(f"{name}: invalid tensor size (expected {tuple(source.shape)}, got {tuple(target.shape)})")
+    if target.requires_grad and target.is_leaf:
+        raise RuntimeError(
+            f"{name} is a leaf Variable that requires grad, and the collective writes to it: pass its detach() or data"
+        )
     with no_grad():
         target.copy_(source.reshape(target.shape))
     return target
