@@ -347,7 +347,7 @@ op(
     ],
     errors=[
         (
-            lambda: tg.nn.functional.multi_margin_loss(tg.zeros(2, 3), tg.tensor([1, 0]), weight=tg.ones(2)),
+            lambda: _multi_margin(tg.zeros(2, 3), tg.tensor([1, 0]), 1, 1, tg.ones(2), None, None, "mean"),
             RuntimeError,
             "inconsistent weight size, expected 3 but got",
         ),
