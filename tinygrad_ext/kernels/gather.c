@@ -257,7 +257,7 @@ static const reduction reductions[] = {{"sum", TGX_SCATTER_ADD, 0}, {"prod", TGX
 
 /* What changes nothing in a reduction. */
 static void put_neutral(void *to, int kind, int dtype) {
-    int bits = 8 * tgx_itemsize[dtype], low = kind == TGX_SCATTER_MAX;
+    int bits = tgx_is_complex(dtype) ? 64 : 8 * tgx_itemsize[dtype], low = kind == TGX_SCATTER_MAX;     /* those have no order */
     int64_t least = dtype == TGX_U8 ? 0 : (int64_t)(~(uint64_t)0 << (bits - 1)), most = dtype == TGX_U8 ? 255 : ~least;
     tgx_scalar s = {.given = 1};
     if (kind == TGX_SCATTER_MUL) s.f = 1, s.i = 1;
