@@ -188,7 +188,7 @@ def _put_back(path, table, held, names, owned):
     owner = None if names is None else owner_of(table)
     for key in changed:
         if owner is not None:
-            setattr(owner, key, held[key]) if key in held else delattr(owner, key)
+            type.__setattr__(owner, key, held[key]) if key in held else type.__delattr__(owner, key)
         elif key in held:
             kind.__setitem__(table, key, held[key])
         else:
