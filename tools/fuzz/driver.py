@@ -17,7 +17,8 @@ from .case import module_of
 from .worker import attempt, text
 
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE = 60  # seconds that a case may take; sanitizers and a loaded machine are slow
+PATIENCE = 60  # seconds of the processor that a case may take; sanitizers are slow
+STANDSTILL = 600  # seconds of the clock: it waits for something that does not come
 LIVES = 200  # blocks a worker does before another takes its place, so that nothing piles up
 
 
@@ -50,15 +51,15 @@ class Worker:
             print(first, stop, file=self.process.stdin, flush=True)
         except BrokenPipeError:
             pass
-        last, since = None, time.monotonic()
+        last, used, since = None, 0.0, 0.0
         while True:
             try:
                 line = self.answers.get(timeout=1)
             except queue.Empty:
                 number = self._number()
                 if number != last:
-                    last, since = number, time.monotonic()
-                elif time.monotonic() - since > PATIENCE:
+                    last, used, since = number, self._used(), time.monotonic()
+                elif self._used() - used > PATIENCE or time.monotonic() - since > STANDSTILL:
                     return 0, self._gone(fault, f"no end after {PATIENCE} s", first)
                 continue
             if line is None:
@@ -70,6 +71,11 @@ class Worker:
 
     def _number(self):
         return struct.unpack("q", self.progress.read_bytes())[0]
+
+    def _used(self):
+        """Seconds of the processor that the process has had, so that other work on the machine makes no faults."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def _gone(self, fault, why, first):
         """Note the case that ended the process; the number after it."""
