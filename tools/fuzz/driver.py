@@ -17,8 +17,7 @@ from .case import module_of
 from .worker import attempt, text
 
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE = 60  # seconds of the processor that a case may take; sanitizers are slow
-STANDSTILL = 600  # seconds of the clock: it waits for something that does not come
+PATIENCE = 60  # seconds of the processor that a case may take (sanitizers are slow), or a tenth of those it may wait
 LIVES = 200  # blocks a worker does before another takes its place, so that nothing piles up
 
 
@@ -59,7 +58,7 @@ class Worker:
                 number = self._number()
                 if number != last:
                     last, used, since = number, self._used(), time.monotonic()
-                elif self._used() - used > PATIENCE or time.monotonic() - since > STANDSTILL:
+                elif self._used() - used > PATIENCE or time.monotonic() - since > 10 * PATIENCE:
                     return 0, self._gone(fault, f"no end after {PATIENCE} s", first)
                 continue
             if line is None:
