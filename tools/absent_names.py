@@ -138,6 +138,8 @@ WANTED = [
     "utils.data.datapipes.datapipe",
     "onnx._internal.exporter",
 ]
+# modules that tell what is compiled in PyTorch under its own name
+COMPILED = ["torch.overrides", "torch._C"]
 
 
 def is_read(place):
@@ -220,6 +222,10 @@ def names(module):
         ):
             continue
         letter = kind(value)
+        homes = COMPILED if own == "torch._C" else [] if own.startswith(module.__name__) else [own]
+        homes = [home for home in homes if getattr(sys.modules.get(home), name, None) is value]
+        if letter and homes and module.__name__ not in homes:
+            letter = ("r", f"={homes[0]}", letter)
         if letter:
             yield name, letter
 
@@ -263,8 +269,14 @@ def lacking(found):
             } | {"*": ("*", "")}
         elif module is not None and not out[place]:
             del out[place]
+    out = {place: {n: _settled(n, letter) for n, letter in listed.items()} for place, listed in out.items()}
     as_torch.uninstall()
     return out
+
+
+def _settled(name, letter):
+    """The letter of a name, that of what stands for it where the module that it comes from has none here."""
+    return letter[:2] if len(letter) == 2 or _is_there(letter[1][1:], name) else letter[2]
 
 
 def _is_there(place, name):

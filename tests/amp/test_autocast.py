@@ -295,3 +295,22 @@ def test_losses_and_samplings_of_halves_are_of_float32():
         assert tg.nn.functional.cross_entropy(half, tg.tensor([1, 2])).dtype is tg.float32
         assert tg.nn.functional.grid_sample(image, grid, align_corners=True).dtype is tg.float32
         assert tg.conv_tbc(tg.ones(4, 1, 3), tg.ones(2, 3, 5), tg.ones(5)).dtype is tg.bfloat16
+
+
+def test_functions_decorated_for_a_gpu_run_on_the_cpu_as_they_are():
+    class Doubled(tg.autograd.Function):
+        @staticmethod
+        @tg.cuda.amp.custom_fwd(cast_inputs=tg.float16)
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        @tg.cuda.amp.custom_bwd
+        def backward(ctx, grad):
+            return grad * 2
+
+    x = tg.ones(2, requires_grad=True)
+    y = Doubled.apply(x)
+    y.sum().backward()
+    assert y.dtype == tg.float32 and x.grad.tolist() == [2, 2]
+    assert tg.cuda.amp.amp_definitely_not_available()

@@ -187,6 +187,15 @@ def test_what_a_module_of_pytorchs_has_from_another_is_found_there(as_torch):
     assert not isinstance(3, dataloader._MultiProcessingDataLoaderIter)
 
 
+def test_what_modules_have_of_the_overrides_is_theirs(as_torch):
+    from torch.functional import has_torch_function
+
+    assert has_torch_function is as_torch.overrides.has_torch_function is as_torch.nn.functional.has_torch_function
+    assert as_torch.autograd.handle_torch_function is as_torch.overrides.handle_torch_function
+    assert as_torch.nn.parameter._disabled_torch_function_impl is as_torch._C._disabled_torch_function_impl
+    assert as_torch.DisableTorchFunctionSubclass is as_torch._C.DisableTorchFunctionSubclass
+
+
 def test_arguments_of_to_are_read_as_there(as_torch):
     from torch._C import _nn
 

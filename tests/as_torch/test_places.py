@@ -16,6 +16,17 @@ def test_files_of_pytorch_that_have_another_name_here_are_found(as_torch):
     assert Normal is tinygrad_ext.distributions.Normal and CosineSimilarity is tinygrad_ext.nn.CosineSimilarity
 
 
+def test_files_below_what_is_one_file_here_are_found(as_torch):
+    from torch.cuda.amp.autocast_mode import autocast, custom_fwd
+    from torch.cuda.amp.grad_scaler import GradScaler
+    from torch.signal.windows.windows import hann
+
+    assert (autocast, custom_fwd) == (as_torch.cuda.amp.autocast, as_torch.cuda.amp.custom_fwd)
+    assert GradScaler is as_torch.cuda.amp.GradScaler and hann is as_torch.signal.windows.hann
+    with pytest.raises(ModuleNotFoundError, match="has no no_such_file there"):
+        importlib.import_module("torch.cuda.amp.no_such_file")
+
+
 @pytest.mark.parametrize("name", sorted(alias.places.STAND_INS))
 def test_modules_that_libraries_import_exist_and_refuse_at_use(as_torch, name):
     module = importlib.import_module("torch." + name)

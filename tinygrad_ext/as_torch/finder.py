@@ -47,8 +47,11 @@ def mirror():
     the parent, and `torch.autograd.gradcheck`, a function, would become the module of that name.
     """
     for name, module in loaded(OURS).items():
+        place = name[len(OURS) + 1 :]
+        if place in places.PACKAGES and not hasattr(module, "__path__"):
+            module.__path__ = []  # a package in PyTorch, one file here
         sys.modules[_renamed(name, OURS, NAME)] = module
-        absent_names.fill(module, name[len(OURS) + 1 :])
+        absent_names.fill(module, place)
 
 
 def own_name(place):
@@ -194,6 +197,6 @@ def _message(alias, from_import):
     near = difflib.get_close_matches(name, there, 3)
     refused = f"cannot import name '{name}' from '{parent}'" if from_import else f"No module named '{alias}'"
     return (
-        f"{refused}: torch is tinygrad_ext here, which has no {name} there.{torch_names.hint(parent, name, near)} "
-        f"Modules of {parent}: {', '.join(there)}. What differs from PyTorch stands in {PAGE}."
+        f"{refused}: torch is tinygrad_ext here, which has no {name} there.{torch_names.hint(parent, name, near)}"
+        f"{f' Modules of {parent}: ' + ', '.join(there) + '.' if there else ''} What differs stands in {PAGE}."
     )

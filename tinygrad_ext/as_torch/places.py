@@ -77,7 +77,7 @@ ALIKE = {
     "quantization": "ao.quantization",
 }
 # what an import asks for below a place makes that a package, though its answer is one file
-PACKAGES = frozenset(name.rpartition(".")[0] for name in (*STAND_INS, *ALIKE, "utils.tensorboard.writer"))
+PACKAGES = frozenset(name.rpartition(".")[0] for name in (*STAND_INS, *ALIKE, *MOVED))
 
 
 def answers(name):

@@ -19,6 +19,8 @@ _FILES = {
     "nn.modules": {"pixelshuffle": "channelshuffle", "pairs": "distance"},
     "autograd": {"modes": "grad_mode"},
     "utils": {"tensorboard": "tensorboard.writer"},
+    "cuda": {"amp": "amp.autocast_mode amp.common amp.grad_scaler"},
+    "signal": {"windows": "windows.windows"},
 }
 # place in PyTorch -> the module here, both without the package's name in front
 MOVED = {
