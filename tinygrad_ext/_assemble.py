@@ -40,6 +40,7 @@ later.set_modules(
         "profiler recording": "tinygrad_ext.profiler.recording",
         "profiler": "tinygrad_ext.profiler.legacy",
         "sparse": "tinygrad_ext.sparse.handlers",
+        "sparse tensors": "tinygrad_ext.sparse",
     }
 )
 

@@ -49,6 +49,21 @@ def test_nested_plain_values_are_written(readers):
         assert type(again["numbers"][1]) is bool and type(again["texts"]) is tuple
 
 
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta")
+def test_sparse_tensors_and_attributes_are_written(readers):
+    coo = tg.sparse_coo_tensor([[0, 1], [1, 0]], [1.0, 2.0], (2, 3))
+    plain, parameter, meta = tg.ones(2), tg.nn.Parameter(tg.zeros(1)), tg.empty(3, device="meta")
+    plain.told, parameter.told, meta.told = {"a": plain.sum()}, (1, "x"), 3
+    sparse = [coo, coo.coalesce(), coo.to_sparse_csr(), coo.to_sparse_csc()]
+    for read, _ in readers:
+        *again, first, second, third, fourth = read([*sparse, plain, plain, parameter, meta])
+        assert [str(t.layout) for t in again] == [str(t.layout) for t in sparse]
+        assert [t.to_dense().tolist() for t in again] == [[[0, 1, 0], [2, 0, 0]]] * 4
+        assert [t.is_coalesced() for t in again[:2]] == [False, True]
+        assert first is second and first.told["a"].item() == 2
+        assert (type(third).__name__, third.told, third.requires_grad, fourth.told) == ("Parameter", (1, "x"), True, 3)
+
+
 def _tensors(dtype):
     base = tg.tensor(np.arange(24).reshape(4, 6) % 2).to(dtype)
     return [base, base.t(), base[1:3, ::2], base[0, 0], base[:0], base[0, :1].expand(3, 5), tg.zeros((), dtype=dtype)]

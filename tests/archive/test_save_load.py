@@ -308,3 +308,24 @@ def test_an_open_file_is_flushed(tmp_path):
         with open(tmp_path / name, "wb") as file:
             tg.save({"a": tg.arange(3)}, file, **options)
             assert tg.load(tmp_path / name)["a"].tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("map_location", [None, "meta"])
+def test_sparse_tensors_and_attributes_come_back(tmp_path, map_location):
+    path, coo = tmp_path / "x", tg.sparse_coo_tensor([[1, 1], [0, 0]], [1.0, 2.0], (2, 3))
+    plain, parameter = tg.ones(2), tg.nn.Parameter(tg.zeros(1))
+    plain.told, parameter.told = [1, {"a": plain.sum()}], "x"
+    tg.save({"sparse": [coo, coo.to_sparse_csr()], "plain": plain, "again": plain, "parameter": parameter}, path)
+    found = tg.load(path, map_location)
+    assert [t.layout for t in found["sparse"]] == [tg.sparse_coo, tg.sparse_csr]
+    assert found["plain"] is found["again"] and found["plain"].told[0] == 1 and found["parameter"].told == "x"
+    assert {t.device.type for t in (*found["sparse"], found["plain"])} == {map_location or "cpu"}
+    if map_location is None:
+        assert [t.to_dense().tolist() for t in found["sparse"]] == [[[0, 0, 0], [3, 0, 0]]] * 2
+
+
+def test_attributes_that_cannot_be_saved_are_told(tmp_path):
+    t = tg.ones(2)
+    t.told = object()
+    with pytest.raises(TypeError, match=r"state\['a'\]\['__dict__'\]\['told'\] is a builtins.object"):
+        tg.save({"a": t}, tmp_path / "x")

@@ -12,6 +12,7 @@ import struct
 import zipfile
 
 from tests.helpers.hostile_geometry import WINDOWS
+from tests.helpers.pickles import SPARSE, Call, Name, Reference, nest, pickled, rebuilt, sparse
 
 EDGES = [-(2**63), -(2**31), -1, 0, 1, 2, 7, 255, 2**16, 2**31, 2**32, 2**62, 2**62 + 1, 2**63 - 1, 2**63, 2**64, 2**80]
 
@@ -96,62 +97,7 @@ def safetensors_archives():
     yield "a number of a million digits", safetensors(b'{"__metadata__":{"a":' + b"9" * 1_000_000 + b"}}")
 
 
-# ---- pickles -------------------------------------------------------------------------------------------------------
-
-
-class Name:
-    """A class or function, named and not imported."""
-
-    def __init__(self, module, name):
-        self.module, self.name = module, name
-
-
-class Call:
-    """A call of a Name."""
-
-    def __init__(self, fn, *args):
-        self.fn, self.args = fn, args
-
-
-class Reference(tuple):
-    """A persistent id."""
-
-
-def pickled(value):
-    """value (made of plain values and the three above) as a pickle of protocol 2; None of it need exist."""
-    return b"\x80\x02" + _opcodes(value) + b"."
-
-
-def _opcodes(value):
-    if isinstance(value, Name):
-        return f"c{value.module}\n{value.name}\n".encode()
-    if isinstance(value, Call):
-        return _opcodes(value.fn) + _opcodes(value.args) + b"R"
-    if isinstance(value, Reference):
-        return _opcodes(tuple(value)) + b"Q"
-    if type(value) is tuple:
-        return b"(" + b"".join(map(_opcodes, value)) + b"t"
-    if type(value) is list:
-        return b"](" + b"".join(map(_opcodes, value)) + b"e"
-    if type(value) is dict:
-        return b"}(" + b"".join(_opcodes(k) + _opcodes(v) for k, v in value.items()) + b"u"
-    return pickle.dumps(value, 2)[2:-1]
-
-
-FLOATS = Reference(("storage", Name("torch", "FloatStorage"), "0", "cpu", 6))
-
-
-def rebuilt(sizes, strides, offset, storage=FLOATS):
-    """The pickle of a tensor over a storage."""
-    fn = Name("torch._utils", "_rebuild_tensor_v2")
-    return pickled(
-        Call(fn, storage, offset, tuple(sizes), tuple(strides), False, Call(Name("collections", "OrderedDict")))
-    )
-
-
-def nest(levels, leaf=b")"):
-    """Opcodes of a tuple of two, each half the tuple of the level below: 2**levels leaves in 5 bytes a level."""
-    return leaf + b"".join(b"q" + bytes([i]) + b"h" + bytes([i]) + b"\x86" for i in range(levels))
+# ---- zips of PyTorch's -----------------------------------------------------------------------------------------------
 
 
 def pytorch(pkl, data=bytes(24), **entries):
@@ -248,6 +194,12 @@ def pytorch_archives():
         "an argument of 2**40 tuples",
         pytorch(b"\x80\x02ccollections\nOrderedDict\n](" + nest(40) + b"K\x01\x86e\x85R."),
     )
+    yield "a call of 2**40 tuples", pytorch(b"\x80\x02" + nest(40) + b")R.")
+    yield "a size of 2**40 tuples", pytorch(b"\x80\x02ctorch\nSize\n" + nest(40) + b"\x85R.")
+    yield "a class of 2**40 tuples", pytorch(b"\x80\x02" + nest(40) + b")\x81.")
+    yield "a storage named by 2**40 tuples", pytorch(b"\x80\x02(" + nest(40) + b"NNNNtQ.")
+    for name, (layout, *indices) in SPARSE.items():
+        yield f"a sparse tensor: {name}", pytorch(sparse(layout, *indices), struct.pack("<10q", *range(10)))
     yield "a key nested 100,000 deep", pytorch(b"\x80\x02})" + b"\x85" * 100_000 + b"K\x01s.")
     yield "a list nested 10,000 deep", pytorch(b"\x80\x02" + b"]" * 10_000 + b"a" * 9_999 + b".")
     yield "a list that holds itself", pytorch(b"\x80\x02]q\x00h\x00a.")

@@ -26,7 +26,7 @@ class Budget:
             )
 
     def spend_key(self, key):
-        """Charge for the hash of a dict's key or a set's element. ValueError when it is built of too many values."""
+        """Charge for the hash of a key, or a look at arguments. ValueError for what is built of too many values."""
         if type(key) is str:  # nearly all; hashed once
             return self.spend(len(key) // 64)
         count, waiting = 0, [key]
@@ -36,8 +36,8 @@ class Budget:
             if isinstance(value, (tuple, frozenset)):
                 if count + len(waiting) + len(value) > LARGEST_KEY:
                     raise ValueError(
-                        f"a key or an element of a set is built of more than {LARGEST_KEY:,} values: comparing such "
-                        "keys can take for ever, so nobody writes them"
+                        f"a key, an element of a set or what is called with is built of more than {LARGEST_KEY:,} "
+                        "values: comparing or showing such can take for ever, so nobody writes them"
                     )
                 waiting.extend(value)
             elif isinstance(value, (str, bytes)):

@@ -186,12 +186,25 @@ def read_safetensors(source, name, onto, budget):
         raise RuntimeError(f"load: {name} is damaged: its metadata does not fit together ({said(e)})") from None
 
 
+class _Words(Decoder):
+    """Decodes what has a word for each tensor."""
+
+    def set_attributes(self, out, found):
+        """A tensor's stay untold."""
+        if not isinstance(out, str):
+            super().set_attributes(out, found)
+
+    def _sparse(self, parts):
+        name, *given, _ = (self.decode(v) for v in parts)
+        return f"{name.removeprefix('torch.')} of {', '.join(map(str, given))}"
+
+
 def told(source, budget):
     """What `save` wrote, with a word such as 'float32[2, 3]' for each tensor, whose numbers are not read."""
     meta, _ = safetensors_file.read_header(source, budget)
     rows = read_json(meta["tensors"], budget)
     words = [f"{dtype}{shape}" for _, dtype, shape, *_ in rows]
-    return Decoder(words, [row[1] for row in read_json(meta.get("arrays", "[]"), budget)]).decode(
+    return _Words(words, [row[1] for row in read_json(meta.get("arrays", "[]"), budget)], budget).decode(
         read_json(meta["object"], budget)
     )
 
@@ -216,4 +229,4 @@ def _object(source, meta, entries, budget):
     table, strides = read_json(meta["tensors"], budget), read_json(meta["strides"], budget)
     tensors = layout.tensors(table, strides, entries, source)
     arrays = layout.arrays(read_json(meta.get("arrays", "[]"), budget), entries, source)
-    return Decoder(tensors, arrays).decode(read_json(meta["object"], budget))
+    return Decoder(tensors, arrays, budget).decode(read_json(meta["object"], budget))

@@ -61,6 +61,7 @@ def _moved(t, onto):
     if t.device == onto:
         return t
     made = t.detach().to(onto)
-    if isinstance(t, Parameter):
-        return Parameter(made, t.requires_grad)
-    return made.requires_grad_(t.requires_grad)
+    made = Parameter(made, t.requires_grad) if isinstance(t, Parameter) else made.requires_grad_(t.requires_grad)
+    if type(t) in (Tensor, Parameter):
+        vars(made).update(vars(t))
+    return made

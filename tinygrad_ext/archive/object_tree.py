@@ -9,6 +9,7 @@ import math
 import sys
 from collections import OrderedDict
 
+from tinygrad_ext.archive import sparse_parts
 from tinygrad_ext.archive.budget import MOST_OBJECTS
 from tinygrad_ext.core.data.dtype import Size, by_name, device, dtype
 from tinygrad_ext.core.data.tensor import Parameter, Tensor
@@ -60,7 +61,7 @@ class Encoder:
         if kind in _PLAIN:
             return {kind.__name__: _PLAIN[kind](obj)}
         if isinstance(obj, Tensor):
-            return {"tensor": self._row(obj, path)}
+            return self._tensor(obj, path)
         if kind in (list, tuple, dict, OrderedDict):
             return self._container(obj, kind, path)
         if kind.__module__ == "numpy" and kind.__name__ != "ndarray" and getattr(obj, "ndim", 1) == 0:
@@ -74,6 +75,15 @@ class Encoder:
             "None, Size, dtypes and devices can, in dicts, lists and tuples: save an object's "
             "state_dict() and not the object."
         )
+
+    def _tensor(self, t, path):
+        found = sparse_parts.parts(t)
+        if found:
+            return {"sparse": [str(found[0]), *(self.encode(part, path) for part in found[1])]}
+        out = {"tensor": self._row(t, path)}
+        if vars(t):
+            out["attributes"] = self.encode(dict(vars(t)), (*path, "__dict__"))
+        return out
 
     def _row(self, t, path):
         if type(t) not in (Tensor, Parameter):
@@ -123,8 +133,8 @@ def place(path):
 class Decoder:
     """Turns JSON values back; `tensors` and `arrays` are those of the tables. ValueError for what no Encoder wrote."""
 
-    def __init__(self, tensors, arrays):
-        self.tensors, self.arrays = tensors, arrays
+    def __init__(self, tensors, arrays, budget):
+        self.tensors, self.arrays, self._budget = tensors, arrays, budget
 
     def decode(self, value):
         """The object of a JSON value."""
@@ -138,15 +148,26 @@ class Decoder:
             raise ValueError(f"'{kind}' is no kind of value")
         out = made(value[kind])
         if "attributes" in value:
-            if kind != "OrderedDict":
+            if kind not in ("OrderedDict", "tensor"):
                 raise ValueError(f"a {kind} has no attributes")
-            vars(out).update(self.decode(value["attributes"]))
+            self.set_attributes(out, self.decode(value["attributes"]))
         return out
+
+    def set_attributes(self, out, found):
+        """Give a tensor or OrderedDict what it had of its own."""
+        if type(found) is not dict or not all(type(name) is str for name in found):
+            raise ValueError("attributes have names")
+        vars(out).update(found)
 
     def _tensor(self, row):
         if not isinstance(row, int) or not 0 <= row < len(self.tensors):
             raise ValueError(f"there is no tensor {row!r}")
         return self.tensors[row]
+
+    def _sparse(self, parts):
+        name, *given = (self.decode(v) for v in parts)
+        self._budget.spend(sparse_parts.cost(name, given))
+        return sparse_parts.made(sparse_parts.LAYOUTS[name], given)
 
     def _ndarray(self, row):
         if not isinstance(row, int) or not 0 <= row < len(self.arrays):
@@ -178,4 +199,4 @@ class Decoder:
         return complex(float(parts[0]), float(parts[1]))
 
 
-_KINDS = ("tensor", "ndarray", "tuple", "dict", "OrderedDict", "Size", "dtype", "device", "float", "complex")
+_KINDS = ("tensor", "sparse", "ndarray", "tuple", "dict", "OrderedDict", "Size", "dtype", "device", "float", "complex")

@@ -9,7 +9,7 @@ import importlib
 import pickle
 
 from tinygrad_ext.archive.moving import settled
-from tinygrad_ext.archive.pytorch import NAMES, Unpickler, read_with
+from tinygrad_ext.archive.pytorch import Unpickler, meaning, read_with
 from tinygrad_ext.archive.pytorch_writer import Pickler, write_zip
 from tinygrad_ext.core.data.tensor import Parameter, Tensor
 
@@ -36,6 +36,8 @@ def write(file, obj):
 
 
 class _Reader(pickle.Unpickler):
+    storages_follow = False
+
     def __init__(self, file, storage_of, budget):
         super().__init__(file)
         self._storage_of, self._storages = storage_of, {}
@@ -51,7 +53,7 @@ class _Reader(pickle.Unpickler):
             return super().find_class(module, name)
         if (module, name) == ("torch._tensor", "_rebuild_from_type_v2"):
             return _from_type
-        found = NAMES.get((module, name))
+        found = meaning(module, name, self.storages_follow)
         if found is not None and not isinstance(found, str):
             return found
         if not below:

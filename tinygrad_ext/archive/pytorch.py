@@ -11,8 +11,9 @@ a key that is built of shared tuples, copying a long text.
 import io
 import pickle
 from collections import Counter, OrderedDict
+from reprlib import repr as short  # a tuple of two, each of them another of two, is never shown to its end
 
-from tinygrad_ext.archive import safe_names
+from tinygrad_ext.archive import safe_names, sparse_parts
 from tinygrad_ext.archive.moving import settled
 from tinygrad_ext.archive.zip_entries import Entries
 from tinygrad_ext.core.call import interop as _core
@@ -56,22 +57,43 @@ def _window(part, dtype, offset, size, stride, requires_grad, metadata):
 
 
 def _parameter(data, requires_grad, hooks, state=None):
-    return Parameter(data, requires_grad)
+    return with_attributes(Parameter(data, requires_grad), state)
+
+
+def with_attributes(t, state):
+    """A tensor with the attributes of its own that a file gives it: a dict, or None."""
+    if type(state) is tuple and len(state) == 2 and not state[1]:  # and no slots
+        state = state[0]
+    if state:
+        if type(state) is not dict or not all(type(name) is str for name in state):
+            raise pickle.UnpicklingError("it sets attributes of a tensor whose names are no text")
+        vars(t).update(state)
+    return t
 
 
 def _from_type(rebuild, kind, args, state):
-    """A tensor with attributes of its own, which stay behind unless its class was named safe."""
-    if rebuild not in (_tensor, _tensor_of_dtype, _parameter) and not safe_names.is_safe(rebuild):
+    """A tensor with attributes of its own. Its class stays behind unless that was named safe."""
+    if rebuild not in (_tensor, _tensor_of_dtype, _parameter, _meta_tensor, _sparse) and not safe_names.is_safe(
+        rebuild
+    ):
         raise pickle.UnpicklingError("a tensor is rebuilt by an unknown function")
     made = rebuild(*args)
     if safe_names.is_safe(kind):
         made = made if type(made) is kind else made.as_subclass(kind)
         safe_names.set_state(made, state)
-    return Parameter(made, made.requires_grad) if kind == "Parameter" and not isinstance(made, Parameter) else made
+        return made
+    made = Parameter(made, made.requires_grad) if kind == "Parameter" and not isinstance(made, Parameter) else made
+    return with_attributes(made, state) if kind in ("Tensor", "Parameter") else made
 
 
 def _meta_tensor(dtype, size, stride, requires_grad):
     return _core.window(None, dtype, size, stride, 0, bool(requires_grad))
+
+
+def _sparse(layout, parts):
+    if layout in _BLOCKS:
+        raise pickle.UnpicklingError(f"it holds a tensor of the layout {layout}, of blocks, which is not here")
+    return sparse_parts.made(layout, parts)
 
 
 def _complex(real, imag):
@@ -116,7 +138,8 @@ def _layout(name):
     return _LAYOUTS[name]
 
 
-_LAYOUTS = {f"torch.{word}": getattr(dtypes, word) for word in ["strided", "sparse_coo", "sparse_csr", "sparse_csc"]}
+_BLOCKS = {name: name for name in ("torch.sparse_bsr", "torch.sparse_bsc")}
+_LAYOUTS = {"torch.strided": dtypes.strided, **sparse_parts.LAYOUTS, **_BLOCKS}
 NAMES = {
     ("torch.serialization", "_get_layout"): _layout,
     ("collections", "OrderedDict"): _ordered_dict,
@@ -135,6 +158,7 @@ NAMES = {
     ("torch._utils", "_rebuild_parameter"): _parameter,
     ("torch._utils", "_rebuild_parameter_with_state"): _parameter,
     ("torch._utils", "_rebuild_meta_tensor_no_storage"): _meta_tensor,
+    ("torch._utils", "_rebuild_sparse_tensor"): _sparse,
     ("torch._tensor", "_rebuild_from_type_v2"): _from_type,
     ("__builtin__", "complex"): _complex,
     ("torch.storage", "UntypedStorage"): _StorageType(None),
@@ -143,11 +167,19 @@ NAMES = {
 }
 
 
+def meaning(module, name, storages_follow):
+    """What stands for a name, or None. UnpicklingError for a sparse tensor whose numbers are not read yet."""
+    found = NAMES.get((module, name))
+    if found is _sparse and storages_follow:
+        raise pickle.UnpicklingError("it holds a sparse tensor in the format before PyTorch 1.6: save it once more")
+    return found
+
+
 # ---- reading -------------------------------------------------------------------------------------------------------
 
 
 _CALLS = (_ordered_dict, Size, device, _text_bytes, _tensor, _tensor_of_dtype, _parameter, _from_type)
-_CALLS += (_meta_tensor, _complex, _set, _counter, _bytearray, _layout)
+_CALLS += (_meta_tensor, _sparse, _complex, _set, _counter, _bytearray, _layout)
 _OPCODES = """
     PROTO FRAME STOP MARK POP POP_MARK NONE NEWTRUE NEWFALSE BININT BININT1 BININT2 LONG1 LONG4 BINFLOAT BINUNICODE
     SHORT_BINUNICODE BINBYTES SHORT_BINBYTES BINSTRING SHORT_BINSTRING EMPTY_TUPLE TUPLE TUPLE1 TUPLE2 TUPLE3
@@ -171,6 +203,7 @@ class _Charged:
 
 
 class Unpickler(pickle._Unpickler):  # the one in Python: its opcodes can be replaced
+    storages_follow = False  # behind the pickle
     own = {code: pickle._Unpickler.dispatch[code] for code in (getattr(pickle, n)[0] for n in _OPCODES.split())}
 
     def __init__(self, file, storage_of, budget):
@@ -180,7 +213,7 @@ class Unpickler(pickle._Unpickler):  # the one in Python: its opcodes can be rep
 
     def find_class(self, module, name):
         """The stand-in of a name; UnpicklingError for any that is not in the table."""
-        found = NAMES.get((module, name))
+        found = meaning(module, name, self.storages_follow)
         found = safe_names.found(module, name) if found is None else found
         if found is None:
             raise pickle.UnpicklingError(
@@ -193,17 +226,21 @@ class Unpickler(pickle._Unpickler):  # the one in Python: its opcodes can be rep
     def _call(self):
         args = self.stack.pop()
         if not any(self.stack[-1] is fn for fn in _CALLS) and not safe_names.is_safe(self.stack[-1]):
-            raise pickle.UnpicklingError(f"it calls {self.stack[-1]!r}")
+            raise pickle.UnpicklingError(f"it calls {short(self.stack[-1])}")
         self._budget.spend(sum(len(a) // 16 for a in args if isinstance(a, (str, list, tuple))))
+        self._budget.spend_key(args)  # a message may show them
         if self.stack[-1] is _set and args and type(args[0]) is list:
             for item in args[0]:
                 self._budget.spend_key(item)
+        fn, given = (args[0], args[2]) if self.stack[-1] is _from_type and len(args) == 4 else (self.stack[-1], args)
+        if fn is _sparse:
+            self._budget.spend(sparse_parts.cost(*given))
         self.stack[-1] = self.stack[-1](*args)
 
     def _new(self):
         args, kind = self.stack.pop(), self.stack.pop()
         if not isinstance(kind, type) or not safe_names.is_safe(kind):
-            raise pickle.UnpicklingError(f"it makes a {kind!r}")
+            raise pickle.UnpicklingError(f"it makes a {short(kind)}")
         self.append(kind.__new__(kind, *args))
 
     def _set_attributes(self):
@@ -260,9 +297,9 @@ class Unpickler(pickle._Unpickler):  # the one in Python: its opcodes can be rep
         """The storage that a reference in the pickle means."""
         word, kind, key, _, count, *view = reference
         if word != "storage" or not isinstance(kind, _StorageType):
-            raise pickle.UnpicklingError(f"it refers to {word!r}, and only storages are known")
+            raise pickle.UnpicklingError(f"it refers to {short(word)}, and only storages are known")
         if type(key) is not str or type(count) is not int or count < 0:
-            raise pickle.UnpicklingError(f"it refers to a storage {key!r} of {count!r} elements")
+            raise pickle.UnpicklingError(f"it refers to a storage {short(key)} of {short(count)} elements")
         if view not in ([], [None]):
             raise pickle.UnpicklingError("it refers to a part of a storage, as PyTorch did before 0.4")
         need = count * (kind.dtype.itemsize if kind.dtype else 1)
@@ -333,7 +370,9 @@ def _read_row(source, budget, unpickler):
         return storages[key]
 
     def loaded():
-        return unpickler(file, storage_of, budget).load()
+        reader = unpickler(file, storage_of, budget)
+        reader.storages_follow = True
+        return reader.load()
 
     if loaded() != _MAGIC or loaded() != _PROTOCOL:
         raise ValueError(f"its protocol is not {_PROTOCOL}")

@@ -12,12 +12,13 @@ import pickle
 import zipfile
 from collections import Counter, OrderedDict
 
+from tinygrad_ext.archive import sparse_parts
 from tinygrad_ext.archive.object_tree import Encoder, place
 from tinygrad_ext.archive.safetensors_file import write_all
 from tinygrad_ext.archive.zip_entries import write_entry
 from tinygrad_ext.core.call import interop as _core
 from tinygrad_ext.core.data import storage as _storage
-from tinygrad_ext.core.data.dtype import Size, by_name, device, dtype
+from tinygrad_ext.core.data.dtype import Size, by_name, device, dtype, layout
 from tinygrad_ext.core.data.table import NAMED
 from tinygrad_ext.core.data.tensor import Parameter, Tensor
 
@@ -39,8 +40,12 @@ class _Name:
 _NAMES = {
     word: _Name(module, word)
     for module, words in {
-        "torch._utils": "_rebuild_tensor_v2 _rebuild_tensor_v3 _rebuild_parameter _rebuild_meta_tensor_no_storage",
-        "torch": "Size device " + " ".join([f"{t}Storage" for t in _TITLES.values()] + [row.name for row in NAMED]),
+        "torch._utils": "_rebuild_tensor_v2 _rebuild_tensor_v3 _rebuild_parameter _rebuild_parameter_with_state "
+        "_rebuild_meta_tensor_no_storage _rebuild_sparse_tensor",
+        "torch._tensor": "_rebuild_from_type_v2",
+        "torch.serialization": "_get_layout",
+        "torch": "Size Tensor device "
+        + " ".join([f"{t}Storage" for t in _TITLES.values()] + [row.name for row in NAMED]),
         "torch.storage": "UntypedStorage",
     }.items()
     for word in words.split()
@@ -86,27 +91,40 @@ class Pickler(pickle._Pickler):
         """Whether all tensors over a storage have one dtype."""
         return len(self._dtypes[id(_core.storage_of(t))]) == 1
 
+    def reducer_override(self, obj):
+        """What rebuilds a tensor, by PyTorch's functions."""
+        found = sparse_parts.parts(obj) if isinstance(obj, Tensor) else None
+        if found:
+            return _NAMES["_rebuild_sparse_tensor"], found
+        if type(obj) not in (Tensor, Parameter):
+            return NotImplemented
+        state = dict(vars(obj))
+        if type(obj) is Parameter:
+            args = obj.detach(), obj.requires_grad, OrderedDict()
+            return (
+                (_NAMES["_rebuild_parameter_with_state"], (*args, state))
+                if state
+                else (_NAMES["_rebuild_parameter"], args)
+            )
+        rebuild, args = self._plain(obj)
+        if not state:
+            return rebuild, args
+        return _NAMES["_rebuild_from_type_v2"], (rebuild, _NAMES["Tensor"], args, state)
+
+    def _plain(self, t):
+        if t.is_meta:
+            args = t.dtype, tuple(t.shape), t.stride(), t.requires_grad
+            return _NAMES["_rebuild_meta_tensor_no_storage"], args
+        geometry = t.storage_offset(), tuple(t.shape), t.stride(), t.requires_grad, OrderedDict()
+        bits = ({name: True for name, on in (("conj", t.is_conj()), ("neg", t.is_neg())) if on},)
+        metadata = bits if bits[0] else ()
+        name = t.dtype.name
+        if name in _TITLES and self.shares_no_storage(t):
+            return _NAMES["_rebuild_tensor_v2"], (_StorageOf(t, name), *geometry, *metadata)
+        return _NAMES["_rebuild_tensor_v3"], (_StorageOf(t, None), *geometry, t.dtype, *metadata)
+
     def _name(self, obj):
         self.write(obj.line)
-
-    def _tensor(self, t):
-        if isinstance(t, Parameter):
-            plain = t.detach()
-            self.save_reduce(_NAMES["_rebuild_parameter"], (plain, t.requires_grad, OrderedDict()), obj=t)
-        elif t.is_meta:
-            args = t.dtype, tuple(t.shape), t.stride(), t.requires_grad
-            self.save_reduce(_NAMES["_rebuild_meta_tensor_no_storage"], args, obj=t)
-        else:
-            geometry = t.storage_offset(), tuple(t.shape), t.stride(), t.requires_grad, OrderedDict()
-            bits = ({name: True for name, on in (("conj", t.is_conj()), ("neg", t.is_neg())) if on},)
-            metadata = bits if bits[0] else ()
-            name = t.dtype.name
-            if name in _TITLES and self.shares_no_storage(t):
-                self.save_reduce(_NAMES["_rebuild_tensor_v2"], (_StorageOf(t, name), *geometry, *metadata), obj=t)
-            else:
-                self.save_reduce(
-                    _NAMES["_rebuild_tensor_v3"], (_StorageOf(t, None), *geometry, t.dtype, *metadata), obj=t
-                )
 
     def _ordered_dict(self, obj):
         state = dict(vars(obj)) or None
@@ -122,11 +140,11 @@ class Pickler(pickle._Pickler):
 
     dispatch[_Name] = _name
     dispatch[bytes] = _bytes
-    dispatch[Tensor] = dispatch[Parameter] = _tensor
     dispatch[OrderedDict] = _ordered_dict
     dispatch[int] = _number
     dispatch[Size] = lambda self, obj: self.save_reduce(_NAMES["Size"], (tuple(obj),), obj=obj)
     dispatch[device] = lambda self, obj: self.save_reduce(_NAMES["device"], _device(obj), obj=obj)
+    dispatch[layout] = lambda self, obj: self.save_reduce(_NAMES["_get_layout"], (str(obj),), obj=obj)
     dispatch[dtype] = lambda self, obj: self.save(_NAMES[obj.name])
     dispatch[complex] = lambda self, obj: self.save_reduce(complex, (obj.real, obj.imag), obj=obj)
 

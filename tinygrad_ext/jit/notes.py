@@ -1,5 +1,6 @@
 """What an archive says of the methods of a program besides their graphs, judged before anybody believes it."""
 
+from tinygrad_ext.archive.budget import Budget
 from tinygrad_ext.archive.object_tree import Decoder
 from tinygrad_ext.graph import Type
 
@@ -45,7 +46,7 @@ def default_of(value, state):
         if value["state"] not in state:
             raise ValueError("a default is no state")
         return state[value["state"]]
-    return Decoder([], []).decode(value)
+    return Decoder([], [], Budget()).decode(value)
 
 
 def _script(note, graph, state):

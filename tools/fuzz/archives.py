@@ -14,6 +14,7 @@ from tinygrad_ext.core.data.storage import storage_facts
 
 import tinygrad_ext as tg
 from tests.helpers import hostile_archives as hostile
+from tests.helpers import pickles
 from tinygrad_ext.core.call import interop as core
 
 from .case import Case, Fault, refused
@@ -47,14 +48,18 @@ class Archive(Case):
             refused(error)
         if time.process_time() - began > SLOW:
             raise Fault(f"{len(self.data)} bytes took {time.process_time() - began:.1f} s")
+        for t in tensors(found):
+            if t.layout != tg.strided and t.numel() <= 1 << 20:
+                t.to_dense()
         rooms = {id(core.storage_of(t)): core.storage_of(t) for t in tensors(found) if not t.is_meta}
+        rooms.pop(id(None), None)  # of sparse tensors, which have none of their own
         held = sum(storage_facts(room)[1] for room in rooms.values())
         if held > 2 * len(self.data) + 4096:
             raise Fault(f"{len(self.data)} bytes gave tensors of {held}")
         touch(found)
         with tg.no_grad():
             for t in tensors(found):
-                if t.numel() <= 1 << 20 and not t.is_meta:
+                if t.numel() <= 1 << 20 and not t.is_meta and t.layout == tg.strided:
                     _write(t)
         return 1
 
@@ -77,7 +82,14 @@ def _saved(rng):
         state["z"] = tg.ones(3, dtype=tg.complex64)
     if rng.random() < 0.2:
         state["m"] = tg.empty(3, device="meta")
+    if rng.random() < 0.3:
+        state["s"] = _sparse(rng)
+    if rng.random() < 0.3:
+        state["c"][0].told = [1, {"a": base}]
     file = io.BytesIO()
+    if rng.random() < 0.3:
+        tg.save(state, file, format="torch")
+        return file.getvalue()
     tg.save(state, file)
     data = file.getvalue()
     length = int.from_bytes(data[:8], "little")
@@ -87,6 +99,13 @@ def _saved(rng):
     return hostile.safetensors(header, data[8 + length :])
 
 
+def _sparse(rng):
+    """A small tensor of each of the sparse layouts."""
+    places = [[rng.randrange(3) for _ in range(4)] for _ in range(2)]
+    made = tg.sparse_coo_tensor(places, tg.arange(4.0), (3, 3))
+    return rng.choice((made, made.coalesce(), made.to_sparse_csr(), made.to_sparse_csc()))
+
+
 def _sorted(tree):
     """Keys in one order: safetensors writes them in another each time, and a case has to be the same again."""
     return {k: _sorted(tree[k]) for k in sorted(tree)} if isinstance(tree, dict) else tree
@@ -94,20 +113,20 @@ def _sorted(tree):
 
 def _pytorch(rng):
     """A dict of tensors as torch.save writes it."""
-    rebuild, hooks = hostile.Name("torch._utils", "_rebuild_tensor_v2"), hostile.Name("collections", "OrderedDict")
+    rebuild, hooks = pickles.Name("torch._utils", "_rebuild_tensor_v2"), pickles.Name("collections", "OrderedDict")
     entries, state = {}, {}
     for key in map(str, range(rng.choice((1, 1, 2, 3)))):
         kind, size = rng.choice(list(KINDS)), rng.choice((0, 16, 64, 96))
         count = size // KINDS[kind]
         shape = rng.choice(((count,), (2, count // 2), (), (0, count), (1, 1, count)))
-        part = hostile.Reference(("storage", hostile.Name("torch", f"{kind}Storage"), key, "cpu", count))
-        made = hostile.Call(rebuild, part, 0, shape, tuple(core.row_strides(shape)), False, hostile.Call(hooks))
+        part = pickles.Reference(("storage", pickles.Name("torch", f"{kind}Storage"), key, "cpu", count))
+        made = pickles.Call(rebuild, part, 0, shape, tuple(core.row_strides(shape)), False, pickles.Call(hooks))
         if rng.random() < 0.2:
-            made = hostile.Call(
-                hostile.Name("torch._utils", "_rebuild_parameter"), made, rng.random() < 0.5, hostile.Call(hooks)
+            made = pickles.Call(
+                pickles.Name("torch._utils", "_rebuild_parameter"), made, rng.random() < 0.5, pickles.Call(hooks)
             )
         state[f"t{key}"], entries[f"archive/data/{key}"] = made, rng.randbytes(size)
-    state["rest"] = rng.choice((None, 3, 2**70, "x", (1, (2, [3])), {"a": 1.5}, hostile.Call(hooks)))
+    state["rest"] = rng.choice((None, 3, 2**70, "x", (1, (2, [3])), {"a": 1.5}, pickles.Call(hooks)))
     return hostile.zipped({"archive/data.pkl": hostile.pickled(state), "archive/version": b"3\n", **entries})
 
 
