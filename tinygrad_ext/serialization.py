@@ -6,13 +6,19 @@ from typing import IO, Any, Union
 
 from tinygrad_ext.archive.files import load, save
 from tinygrad_ext.archive.safe_names import named as _named_safe
-from tinygrad_ext.core.data.dtype import device
+from tinygrad_ext.archive.sparse_parts import LAYOUTS
+from tinygrad_ext.core.data.dtype import device, strided
 
 __all__ = ["add_safe_globals", "clear_safe_globals", "get_safe_globals", "load", "safe_globals", "save"]
 
 # for annotations; Union, because libraries ask for its arguments
 FILE_LIKE = Union[str, os.PathLike, IO[bytes]]  # noqa: UP007
 MAP_LOCATION = Union[Callable[[Any, str], Any], device, str, dict[str, str], None]  # noqa: UP007
+
+
+def _get_layout(name):
+    """The layout that a pickle names."""
+    return {**LAYOUTS, str(strided): strided}[name]
 
 
 def add_safe_globals(safe_globals):

@@ -206,3 +206,9 @@ def test_sets_counters_and_bytes_come_back():
     bad = b"c__builtin__\nset\n(X\x01\x00\x00\x00atR."
     with pytest.raises(RuntimeError, match="made of a str"):
         tg.load(_archive(bad))
+
+
+def test_storages_come_back_as_storages(pytorch, tmp_path):
+    pytorch.save([pytorch.arange(3.0).untyped_storage()] * 2, tmp_path / "x.pt")
+    held, again = tg.load(tmp_path / "x.pt")
+    assert held.data_ptr() == again.data_ptr() and held.nbytes() == 12 and tg.empty(0).set_(held).tolist() == [0, 1, 2]

@@ -142,6 +142,30 @@ PICKLED = (
 )
 
 
+WRITTEN_BY_PYTORCH = """
+import pickle, sys, torch
+plain, parameter = torch.ones(2), torch.nn.Parameter(torch.ones(1))
+plain.told, parameter.told = "a", [1]
+coo = torch.sparse_coo_tensor([[0, 1], [1, 0]], [1.0, 2.0], (2, 2))
+rows = torch.eye(2).to_sparse_csr()
+made = [plain, parameter, torch.empty(3, device="meta"), coo, rows, torch.Generator().manual_seed(3), torch.strided]
+sys.stdout.buffer.write(pickle.dumps([*made, torch.ones(2).untyped_storage(), torch.ones(2, dtype=torch.uint16)]))
+"""
+
+
+def test_pickles_of_pytorchs_other_tensors_are_read(as_torch):
+    run = subprocess.run([sys.executable, "-W", "ignore", "-c", WRITTEN_BY_PYTORCH], capture_output=True)
+    if b"No module named 'torch'" in run.stderr:
+        pytest.skip("PyTorch is not here")
+    assert not run.returncode, run.stderr
+    plain, parameter, meta, coo, rows, generator, layout, held, wide = pickle.loads(run.stdout)
+    assert (plain.told, parameter.told, type(parameter), meta.is_meta) == ("a", [1], as_torch.nn.Parameter, True)
+    assert coo.to_dense().tolist() == [[0, 1], [2, 0]] and rows.layout is as_torch.sparse_csr
+    drawn = as_torch.rand(2, generator=as_torch.Generator().manual_seed(3))
+    assert as_torch.rand(2, generator=generator).tolist() == drawn.tolist()
+    assert layout is as_torch.strided and held.nbytes() == 8 and wide.tolist() == [1, 1]
+
+
 def test_pickles_of_tensors_are_read(as_torch):
     found = pickle.loads(zlib.decompress(base64.b64decode(PICKLED)))
     assert found["t"].tolist() == [[1, 3], [2, 4]] and found["t"].stride() == (1, 2)

@@ -4,7 +4,23 @@ A pickle may hold one list a thousand times, in itself, or a million lists in ea
 each container is visited once, whatever the number of ways to it.
 """
 
+from tinygrad_ext.core.call import interop as _core
+from tinygrad_ext.core.data.dtype import by_name
 from tinygrad_ext.core.data.tensor import Parameter, Tensor
+from tinygrad_ext.tensor.typed_storage import TypedStorage
+
+
+class Part:
+    """A storage of a file with the dtype its tensors have, None for bytes."""
+
+    def __init__(self, storage, dtype):
+        self.storage, self.dtype = storage, dtype
+
+    def shown(self):
+        """The storage as PyTorch has it: numbers of the dtype, or bytes."""
+        bare = _core.window(self.storage, self.dtype or by_name["uint8"], (0,), (1,), 0, False).untyped_storage()
+        return bare if self.dtype is None else TypedStorage(wrap_storage=bare, dtype=self.dtype)
+
 
 DEEPEST = 1000  # levels; what prints or copies the object afterwards recurses
 
@@ -29,10 +45,12 @@ def settled(obj, onto):
                 raise ValueError("it contains itself")
         elif isinstance(value, Tensor):
             done[id(value)] = value if onto is None else _moved(value, onto)
+        elif isinstance(value, Part):
+            done[id(value)] = value.shown()
         elif isinstance(value, (dict, list, tuple)):
             done[id(value)] = _OPEN
             waiting.append((value, True))
-            waiting.extend((p, False) for p in _parts(value) if isinstance(p, (Tensor, dict, list, tuple)))
+            waiting.extend((p, False) for p in _parts(value) if isinstance(p, (Tensor, Part, dict, list, tuple)))
     return done.get(id(obj), obj)
 
 

@@ -14,7 +14,7 @@ from collections import Counter, OrderedDict
 from reprlib import repr as short  # a tuple of two, each of them another of two, is never shown to its end
 
 from tinygrad_ext.archive import safe_names, sparse_parts
-from tinygrad_ext.archive.moving import settled
+from tinygrad_ext.archive.moving import Part, settled
 from tinygrad_ext.archive.zip_entries import Entries
 from tinygrad_ext.core.call import interop as _core
 from tinygrad_ext.core.data import dtype as dtypes
@@ -31,13 +31,6 @@ class _StorageType:
 
     def __init__(self, dtype):
         self.dtype = dtype
-
-
-class _Part:
-    """A storage of the file with the dtype its tensors have."""
-
-    def __init__(self, storage, dtype):
-        self.storage, self.dtype = storage, dtype
 
 
 # ---- what the pickle may call --------------------------------------------------------------------------------------
@@ -305,7 +298,7 @@ class Unpickler(pickle._Unpickler):  # the one in Python: its opcodes can be rep
         need = count * (kind.dtype.itemsize if kind.dtype else 1)
         if key not in self._storages:
             self._storages[key] = self._storage_of(key, need)
-        part = _Part(self._storages[key], kind.dtype)
+        part = Part(self._storages[key], kind.dtype)
         have = _storage.storage_facts(part.storage)[1]
         if have < need:
             raise pickle.UnpicklingError(f"storage {key} holds {have} bytes, fewer than its {count} elements need")

@@ -4,6 +4,8 @@ import sys
 import traceback
 
 import tinygrad_ext as _tg
+from tinygrad_ext.archive import sparse_parts as _sparse_parts
+from tinygrad_ext.tensor.typed_storage import TypedStorage as _TypedStorage
 
 
 class KeyErrorMessage(str):
@@ -82,6 +84,35 @@ def _rebuild_tensor_v2(storage, storage_offset, size, stride, requires_grad, bac
     return made
 
 
+def _rebuild_tensor_v3(storage, storage_offset, size, stride, requires_grad, backward_hooks, dtype, metadata=None):
+    """What a pickle of a tensor calls whose dtype has no class of storages."""
+    typed = _TypedStorage(wrap_storage=storage, dtype=dtype)
+    return _rebuild_tensor_v2(typed, storage_offset, size, stride, requires_grad, backward_hooks, metadata)
+
+
+def _rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad):
+    """What a pickle of a tensor without memory calls."""
+    return _tg.empty_strided(size, stride, dtype=dtype, device="meta", requires_grad=requires_grad)
+
+
+def _rebuild_sparse_tensor(layout, data):
+    """What a pickle of a sparse tensor calls."""
+    return _sparse_parts.made(layout, data)
+
+
 def _rebuild_parameter(data, requires_grad, backward_hooks):
     """What a pickle of a parameter calls."""
     return _tg.nn.Parameter(data, requires_grad)
+
+
+def _rebuild_parameter_with_state(data, requires_grad, backward_hooks, state):
+    """What a pickle of a parameter with attributes of its own calls."""
+    return _set_obj_state(_tg.nn.Parameter(data, requires_grad), state)
+
+
+def _set_obj_state(obj, state):
+    """An object with the attributes that a pickle holds of it: a dict, or one and another of its slots."""
+    for part in state if isinstance(state, tuple) else (state,):
+        for name, value in (part or {}).items():
+            setattr(obj, name, value)
+    return obj

@@ -3,7 +3,6 @@
 import io
 
 import tinygrad_ext as _tg
-from tinygrad_ext.archive.pytorch import _core
 from tinygrad_ext.tensor import legacy_storage as _legacy
 from tinygrad_ext.tensor.legacy_storage import LegacyStorage as _LegacyStorage
 from tinygrad_ext.tensor.typed_storage import TypedStorage
@@ -25,9 +24,7 @@ _WHY = "a tensor's memory is an UntypedStorage"
 
 def _load_from_bytes(b):
     """What a pickle of a tensor calls for its elements: a storage, read without running anything."""
-    part = _tg.load(io.BytesIO(b), weights_only=True)
-    start = _core.window(part.storage, part.dtype, (0,), (1,), 0, False)
-    return TypedStorage(wrap_storage=start.untyped_storage(), dtype=part.dtype)
+    return _tg.load(io.BytesIO(b), weights_only=True)
 
 
 globals().update(absent.types("storage", "_StorageBase", _WHY))

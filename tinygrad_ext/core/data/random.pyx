@@ -142,6 +142,10 @@ cdef class Generator:
     def __reduce__(self):
         return _restore, (type(self), self._get_state_bytes())
 
+    def __setstate__(self, state):
+        """What pickles of PyTorch hold: (seed, None, the state as a tensor of bytes)."""
+        self.set_state(state[2])
+
 
 def _restore(cls, state):
     return cls()._set_state_bytes(state)
