@@ -81,6 +81,7 @@ class Capture(Operands, Windows, Carrier):
         self.joint = ""  # "forward", then "backward" where a graph is written down with its derivative
         self.repeats = None  # what is written down again there, see repeats.pyx
         self.arguments = {}  # id of a carried tensor that the program was given -> Argument
+        self.alike = None  # where a program asks which tensors are one: id of one that it was given -> what it got
         self.names = {}  # id of a tensor from outside -> (path, kind), where name_of knows none
         self.returned = []  # (path in the result, State) of what the program returns after it wrote to it
         self.optimized = set()  # ids of parameters whose optimizers are known, so that their state is looked after
@@ -109,6 +110,15 @@ class Capture(Operands, Windows, Carrier):
         return trees.take_apart(self, tree, self.graph.input(as_name(name), trees.type_of_tree(tree)))
 
     def tensor_value(self, value, tensor):
+        if self.alike is not None:
+            value.hint = self.suspend(tensor.detach)
+            if id(tensor) not in self.alike:
+                known = self.name_of(tensor) is not None
+                self.alike[id(tensor)] = tensor if known else self.new_argument(value, tensor)
+            return self.alike[id(tensor)]
+        return self.new_argument(value, tensor)
+
+    def new_argument(self, value, tensor):
         shown = self.stand_for(Root(value, self.suspend(tensor.detach)), tensor.requires_grad)
         self.arguments[id(shown)] = Argument(shown, tensor, value.name)
         return shown

@@ -14,6 +14,7 @@ from tinygrad_ext.core.data.tensor import Tensor
 from .aliases import CaptureError
 from .function_nodes import capture_function
 from .gradients import Gradients
+from .layouts import Layouts
 
 _WAYS_OUT = {
     "__bool__": "torch.where, or jit.script for an if that depends on data",
@@ -30,6 +31,7 @@ _ELEMENTS = {
 
 _OUTSIDE = {"data", "register_hook", "register_post_accumulate_grad_hook"}
 _ONCE_KNOWN = {"requires_grad", "is_leaf", "grad_fn", "retain_grad", "retains_grad"}
+_LYING = {"stride", "is_contiguous", "storage_offset", "is_conj", "is_neg"}
 _REFUSED = {"set_", "resize_", "share_memory_", "apply_", "__setstate__"}
 
 
@@ -57,11 +59,12 @@ class Sizes(Size):
         return total
 
 
-class Reader(Gradients):
+class Reader(Gradients, Layouts):
     """Answers for one Capture."""
 
     def __init__(self, capture):
-        super().__init__()
+        Gradients.__init__(self)
+        Layouts.__init__(self)
         self.capture = capture
 
     def sizes(self, traced):
@@ -83,6 +86,8 @@ class Reader(Gradients):
             return self.read(tensor, name, args)
         if name == "grad":
             self.look_at_grad(tensor)
+        elif name in _LYING:
+            self.look_at_memory(tensor, name, args)
         elif name in ("requires_grad_", "detach_"):
             if not tensor.is_leaf:
                 raise CaptureError(f"{name}() of a tensor from outside that is no leaf is not captured")
@@ -120,22 +125,6 @@ class Reader(Gradients):
         return self.read_shape(tensor).numel()
 
     read_nelement = read_numel
-
-    def read_stride(self, tensor, dim=None):
-        found = self.capture.traced(tensor).example.stride()
-        return found if dim is None else found[dim]
-
-    def read_is_contiguous(self, tensor, *args):
-        return self.capture.traced(tensor).example.is_contiguous(*args)
-
-    def read_is_conj(self, tensor):
-        return self.capture.traced(tensor).example.is_conj()
-
-    def read_is_neg(self, tensor):
-        return self.capture.traced(tensor).example.is_neg()
-
-    def read_storage_offset(self, tensor):
-        return self.capture.traced(tensor).example.storage_offset()
 
     def read_device(self, tensor):
         return self.capture.traced(tensor).example.device

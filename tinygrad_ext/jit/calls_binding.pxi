@@ -35,7 +35,8 @@ cdef class Binding:
     cdef Py_ssize_t nwritten
     cdef tuple leaves               # tensors whose .grad is there, or not, as it was
     cdef tuple absent
-    cdef tuple asked                # (path of an argument, whether it has no .grad)
+    cdef tuple asked                # (path of an argument, whether it has no .grad), (None, an answers.Answer)
+    cdef bint alike                 # arguments may be one tensor, or a state
     cdef bint finishes              # the result is not what the graph gives, see Captured.with_own
     cdef tuple changed              # tensors that are written to
     cdef tuple changed_arguments    # paths of arguments that are
@@ -56,7 +57,8 @@ cdef class Binding:
         self.nwritten = len(captured.written)
         self.leaves = tuple([leaf for leaf, _ in captured.gradients.rows])
         self.absent = tuple([absent for _, absent in captured.gradients.rows])
-        self.asked = tuple(captured.gradients.asked)
+        self.asked = (*captured.gradients.asked, *[(None, answer) for answer in captured.answers])
+        self.alike = captured.alike
         self.finishes = len(captured.returned) > 0 or captured.again is not None
         self.changed = tuple([self.owners[i] for i in captured.written if self.holders[i].holding == "tensor"])
         self.changed_arguments = tuple([self.owners[i] for i in captured.written if self.holders[i].holding == "argument"])
@@ -99,6 +101,10 @@ cdef class Binding:
         cdef Py_ssize_t i
         cdef Tensor t
         for path, absent in self.asked:
+            if path is None:
+                if not absent.holds(tuple([<object>args[i] for i in range(n)])):
+                    return False
+                continue
             t = <Tensor>_at(args, path)
             if (t.grad_ is None) is not absent or t.node is not None:
                 return False
@@ -115,7 +121,8 @@ cdef class Binding:
         """Whether a tensor lies elsewhere than the states that are written to."""
         cdef Py_ssize_t i
         for i in range(len(self.changed)):
-            if _overlap(t, <Tensor>PyTuple_GET_ITEM(self.changed, i)):
+            if _overlap(t, <Tensor>PyTuple_GET_ITEM(self.changed, i)) and not (
+                    self.alike and <PyObject *>t == PyTuple_GET_ITEM(self.changed, i)):
                 return False
         return True
 
@@ -125,7 +132,8 @@ cdef class Binding:
             if not self.is_unchanged(<Tensor>o):
                 return False
             for other in self.changed_arguments:
-                if other != path and _overlap(<Tensor>o, <Tensor>_at(args, other)):
+                if other != path and _overlap(<Tensor>o, <Tensor>_at(args, other)) and not (
+                        self.alike and o is _at(args, other)):
                     return False
             return self.is_no_state(o, path)
         if isinstance(o, (tuple, list, dict)):

@@ -18,6 +18,7 @@ from tinygrad_ext.graph.trees import at, leaves_of, put
 from tinygrad_ext.utils.nested import plain
 
 from ._state import written_for
+from .answers import answers_of
 from .calls import Binding
 from .effects import Effects
 from .results import apart, refuse_unknown
@@ -40,6 +41,7 @@ def capture_program(name, function, given, keywords, surroundings, check=True):
 
 def _written_down(name, function, given, keywords, surroundings, check):
     level = Capture(name, surroundings.name_of)
+    level.alike = {} if surroundings.constants.compares() else None
     before = Effects(None, ())
     rates, entries, attributes = [], [], [(path, m, dict(vars(m))) for path, m in surroundings.modules.items()]
     for optimizer in surroundings.optimizers.values():
@@ -71,8 +73,9 @@ def _written_down(name, function, given, keywords, surroundings, check):
                 del states[param]
         level.reader.restore()
         left = [_put_back(level, *row) for row in attributes]
-    tensors = dict(leaves_of(tuple([value for _, value in given])))
-    captured = _with_holders(level, graph, tensors, rates, entries, surroundings)
+    values = tuple([value for _, value in given])
+    captured = _with_holders(level, graph, dict(leaves_of(values)), rates, entries, surroundings)
+    captured.answers, captured.alike = answers_of(level, surroundings, captured.holders, values), bool(level.alike)
     captured.left_out, captured.nested, captured.again = [name for names in left for name in names], nested, again
     return captured
 
@@ -156,6 +159,7 @@ class Captured:
         gradients: which `.grad` have to be there.
         returned: (path in the result, number of a state) of results that are what was written to.
         takes: what it was captured for, see keys.py. left_out: attributes that only the program sets.
+        answers: what the program was told besides, see answers.py; alike: among that, which tensors are one.
         again: makes the program's result of the graph's, see results.py; None where they are one.
         nested: of what is exported, spec of the result where the graph gives it in other containers; else None.
     """
@@ -163,7 +167,7 @@ class Captured:
     def __init__(self, graph, holders, differentiates):
         self.graph, self.holders, self.differentiates = graph, holders, differentiates
         self.gradients, self.returned, self.takes, self.left_out = None, (), None, []
-        self.again = self.nested = None
+        self.again, self.nested, self.answers, self.alike = None, None, (), False
         self.written = [i for i, s in enumerate(graph.state) if s.written]
 
     def forget_examples(self):

@@ -6,6 +6,7 @@ Which names a program reads is told by its code. A name that the program writes 
 calls, is left out: Python runs while a program is captured alone.
 """
 
+import builtins
 import dis
 import functools
 import gc
@@ -16,6 +17,8 @@ import weakref
 
 from tinygrad_ext.core.data.dtype import dtype
 
+from .watch import ABSENT
+
 NUMBERS = (int, float, bool)
 PLAIN = (*NUMBERS, str, bytes, complex, type(None), dtype)
 # where objects are nobody's settings
@@ -23,20 +26,24 @@ _OTHERS = (
     "builtins", "tinygrad_ext", "numpy", "functools", "types", "logging", "threading", "_thread", "re", "weakref",
     "_weakref", "_io", "io", "typing", "abc", "enum", "_abc",
 )  # fmt: skip
-_LIBRARIES = {"tinygrad_ext", "torch", "numpy", *sys.stdlib_module_names}
+_OF_TENSORS = ("tinygrad_ext", "torch")
+_LIBRARIES = {*_OF_TENSORS, "numpy", *sys.stdlib_module_names}
 _GLOBAL = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDEREF"}
 _ATTRIBUTE = {"LOAD_ATTR", "LOAD_METHOD"}
+_CONSTANT = {"LOAD_CONST", "LOAD_SMALL_INT", "LOAD_COMMON_CONSTANT"}
 _WRITES = {"STORE_GLOBAL", "STORE_DEREF", "STORE_ATTR", "STORE_NAME"}
 
 
 class Accesses:
-    """What code reads and writes. Attributes: names, attributes: name -> "file:line" that reads it; written: names."""
+    """What code reads and writes. Attributes: names, attributes: name -> "file:line" that reads it; written: names;
+    compares: whether it asks which objects are one."""
 
     def __init__(self):
-        self.names, self.attributes, self.written = {}, {}, set()
+        self.names, self.attributes, self.written, self.compares = {}, {}, set(), False
 
     def add(self, code):
-        names, attributes, written = _accesses(code)
+        names, attributes, written, compares = _accesses(code)
+        self.compares |= compares
         self.names = {**names, **self.names}
         self.attributes = {**attributes, **self.attributes}
         self.written |= written
@@ -61,6 +68,7 @@ class Accesses:
 @functools.lru_cache(4096)
 def _accesses(code):
     names, attributes, written, line = {}, {}, set(), code.co_firstlineno
+    compares, before = False, None
     for step in dis.get_instructions(code):
         line = step.starts_line if type(step.starts_line) is int and step.starts_line is not True else line
         place = f"{code.co_filename}:{line}"
@@ -70,11 +78,15 @@ def _accesses(code):
             attributes.setdefault(step.argval, place)
         elif step.opname in _WRITES and step.argval not in code.co_cellvars:
             written.add(step.argval)
+        if step.opname == "IS_OP":
+            compares |= not (before.opname in _CONSTANT or isinstance(vars(builtins).get(before.argval), type))
+        before = step
     for inner in code.co_consts:
         if inspect.iscode(inner):
             found = _accesses(inner)
             names, attributes, written = {**found[0], **names}, {**found[1], **attributes}, written | found[2]
-    return names, attributes, written
+            compares |= found[3]
+    return names, attributes, written, compares or "id" in names
 
 
 def written_names(code):
@@ -83,6 +95,7 @@ def written_names(code):
     return found.union(*(written_names(inner) for inner in code.co_consts if inspect.iscode(inner)))
 
 
+_firsts = {}  # name of a module of the library -> {name: what stood there when it was first seen}
 _owners = weakref.WeakValueDictionary()  # id of the dict of a class -> the class
 
 
@@ -135,6 +148,14 @@ class Constants:
             self.read.add(value.__code__)
         elif is_own(value):
             self.read.add_class(type(value))
+
+    def compares(self):
+        """Whether the program asks which objects are one."""
+        return self.read.compares or any(accesses.compares for accesses in self._modules.values())
+
+    def all_read(self):
+        """Names of attributes that the program reads, of whatever."""
+        return dict.fromkeys(name for a in (self.read, *self._modules.values()) for name in a.attributes)
 
     def line_of(self, name):
         """ "file:line" that reads a name or an attribute; None where none does."""
@@ -205,12 +226,13 @@ def owner_of(table):
 
 def names_of(code):
     """(names that a function reads as globals or of what is around it, names of attributes that it reads)."""
-    names, attributes, _ = _accesses(code)
+    names, attributes, *_ = _accesses(code)
     return names, attributes
 
 
 def members(owner, names):
-    """(name, value, dict) of what a module or class of the program's own has of these names."""
+    """(name, value, dict) of what a module or class of the program's own has of these names, and where a class could
+    come to have it before."""
     if inspect.ismodule(owner) and owner.__name__.partition(".")[0] not in _LIBRARIES:
         tables = [vars(owner)]
     elif isinstance(owner, type) and is_own_class(owner):
@@ -218,6 +240,24 @@ def members(owner, names):
     else:
         return
     for name in names:
-        table = next((t for t in tables if name in t), None)
-        if table is not None:
-            yield name, table[name], table
+        at = next((i for i, table in enumerate(tables) if name in table), None)
+        if at is not None:
+            yield name, tables[at][name], tables[at]
+            yield from ((name, ABSENT, table) for table in tables[:at])
+
+
+def swapped(owner, names, done):
+    """(dict, names, {name: what stands there in the place of what was first seen}) of modules of the library, and of
+    those in them that the names lead to."""
+    if id(owner) in done or owner.__name__.partition(".")[0] not in _OF_TENSORS:
+        return
+    done.add(id(owner))
+    table = vars(owner)
+    found = {name: table[name] for name in names if name in table}
+    firsts = _firsts.setdefault(owner.__name__, {})
+    for name, value in found.items():
+        firsts.setdefault(name, value)
+    yield table, tuple(found), {name: value for name, value in found.items() if value is not firsts[name]}
+    for value in found.values():
+        if inspect.ismodule(value):
+            yield from swapped(value, names, done)

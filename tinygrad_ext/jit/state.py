@@ -1,5 +1,6 @@
 """What a captured program uses besides its arguments: modules, optimizers and tensors of its surroundings, by name."""
 
+import builtins
 import contextlib
 import functools
 import inspect
@@ -8,7 +9,7 @@ from tinygrad_ext.core.data.tensor import Carried, Tensor
 from tinygrad_ext.nn import Module, hooks
 from tinygrad_ext.optim import Optimizer, optimizer
 
-from .constants import PLAIN, Constants, Same, is_own, is_own_class, is_same, mark, members, names_of, table_of
+from .constants import PLAIN, Constants, Same, is_own, is_own_class, is_same, mark, members, names_of, swapped, table_of
 from .watch import ABSENT, Watch
 
 DEPTH, MANY = 6, 100  # how far, and how much of a container, is looked into
@@ -20,6 +21,7 @@ _OF_ALL = (
     hooks._global_forward_hooks, hooks._global_forward_pre_hooks, hooks._global_backward_hooks,
     hooks._global_backward_pre_hooks, optimizer._global_pre_hooks, optimizer._global_post_hooks,
 )  # fmt: skip
+_BUILTINS = vars(builtins)
 _RATES = ("lr", "params", "initial_lr")  # of a parameter group: a graph is not captured for these
 
 
@@ -76,6 +78,7 @@ class Surroundings:
         for tensor, (path, _) in list(self._paths.values()):
             if keeps_grad(tensor) and tensor.grad is not None:
                 self._paths.setdefault(id(tensor.grad), (tensor.grad, (f"{path}.grad", "grad")))
+        key += self._library()
         for name, told, trail in self.constants.settle():
             key.append((name, told))
             self._follow(trail)
@@ -216,10 +219,11 @@ class Surroundings:
         """What the program's own classes of a module have of what their methods read: numbers, lists, the methods."""
         kind, own = type(module), module.__dict__
         names = tuple([n for n in self.constants.of_class(kind) if n not in own and n not in parts])
+        classes = [cls for cls in kind.__mro__ if is_own_class(cls)]
+        self._some(own, [n for n in names if any(n in vars(cls) for cls in classes)])  # may come to stand in front
         if (kind, names) in self._kinds:
             return
         self._kinds.add((kind, names))
-        classes = [cls for cls in kind.__mro__ if is_own_class(cls)]
         for name in names:
             table = self._table_with(name, classes)
             if table is not None:
@@ -236,6 +240,16 @@ class Surroundings:
             if name in table:
                 return table
         return None
+
+    def _library(self):
+        """What stands in modules of the library in the place of what the program's functions ask for there."""
+        found, done, read = [], set(), self.constants.all_read()
+        owners = {id(m): m for f in self._seen.values() if inspect.isfunction(f) for m in _modules_of(f)}
+        for owner in owners.values():
+            for table, names, others in swapped(owner, read, done):
+                self._some(table, names)
+                found += [(owner.__name__, name, Same(value)) for name, value in others.items()]
+        return found
 
     def _optimizer(self, name, o):
         """Options and state of an optimizer."""
@@ -266,7 +280,7 @@ def _reached(value, name="", depth=DEPTH, seen=None, trail=()):
     What leads there: (dict, list or cell, key, what stands there) each, without what cannot change.
     """
     seen = {} if seen is None else seen
-    if type(value) in PLAIN:
+    if type(value) in PLAIN or value is ABSENT:
         yield name, value, trail
         return
     if id(value) in seen or isinstance(value, type) or inspect.ismodule(value):
@@ -300,24 +314,37 @@ def _parts(value):
     elif is_own(value):
         attributes = getattr(value, "__dict__", {})
         yield from ((k, v, attributes, k) for k, v in attributes.items())
+        fronts = [attributes] if attributes is getattr(value, "__dict__", None) else []
         for cls in type(value).__mro__:
             if is_own_class(cls):
                 table = table_of(cls)
-                yield from ((k, v, table, k) for k, v in table.items() if k[:2] != "__" and k not in attributes)
+                found = [k for k in table if k[:2] != "__" and k not in attributes]
+                yield from ((k, table[k], table, k) for k in found)
+                yield from ((k, ABSENT, before, k) for k in found for before in fronts if k not in before)
+                fronts.append(table)
         if callable(value):
             yield "", value.__call__, None, None
     elif inspect.isfunction(getattr(value, "__wrapped__", None)):  # such as what `compile` gave
         yield "", value.__wrapped__, None, None
 
 
+def _modules_of(function):
+    table = function.__globals__
+    found = [table.get(name) for name in names_of(function.__code__)[0]]
+    return [value for value in found if inspect.ismodule(value)]
+
+
 def _parts_of_function(function):
     yield "__wrapped__", getattr(function, "__wrapped__", None), None, None
     names, attributes = names_of(function.__code__)
     table = function.__globals__
-    found = [(name, table[name], table, name) for name in names if name in table]
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or ()))
+    known = [name for name in names if name not in cells and (name in table or name not in _BUILTINS)]
+    found = [(name, table.get(name, ABSENT), table, name) for name in known]
+    for name, cell in cells.items():
+        found.append((name, ABSENT, cell, 0))
         with contextlib.suppress(ValueError):  # not assigned yet
-            found.append((name, cell.cell_contents, cell, 0))
+            found[-1] = name, cell.cell_contents, cell, 0
     defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
     yield from found
     for name, value in [*(row[:2] for row in found), *(("defaults", value) for value in defaults)]:

@@ -140,6 +140,8 @@ class Runner:
             binding = None if captured in tried else captured.bound(args, keywords, self.surroundings)
             if binding is not None:
                 return binding
+        for captured in found:
+            self.reasons += [f"{answer} differs" for answer in captured.answers if not answer.holds(args)][:1]
         try:
             return self.capture(args, keywords).bound(args, keywords, self.surroundings)
         except TypeError:

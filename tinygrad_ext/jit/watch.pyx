@@ -115,6 +115,7 @@ cdef class Watch:
         cdef Py_ssize_t i
         cdef uint64_t changes, now = _now()
         cdef Seen *s = self.seen
+        cdef PyObject *found
         for i in range(0 if _apart and now == self.when + _apart else self.ndicts):
             changes = tgx_dict_changes(s[i].container)
             if changes != s[i].changes or not changes:
@@ -123,7 +124,8 @@ cdef class Watch:
                 s[i].changes = changes
         for i in range(self.ndicts, self.count):
             if s[i].kind == CELL:
-                if PyCell_GET(s[i].container) != PyTuple_GET_ITEM(<object>s[i].values, 0):
+                found = PyCell_GET(s[i].container)
+                if (<PyObject *>_absent if found == NULL else found) != PyTuple_GET_ITEM(<object>s[i].values, 0):
                     return False
             elif not _row_holds(&s[i]):
                 return False
