@@ -41,7 +41,7 @@ def capture_program(name, function, given, keywords, surroundings, check=True):
 
 def _written_down(name, function, given, keywords, surroundings, check):
     level = Capture(name, surroundings.name_of)
-    level.alike = {} if surroundings.constants.compares() else None
+    level.alike = {} if written_for() == "compile" and surroundings.constants.compares() else None
     before = Effects(None, ())
     rates, entries, attributes = [], [], [(path, m, dict(vars(m))) for path, m in surroundings.modules.items()]
     for optimizer in surroundings.optimizers.values():
