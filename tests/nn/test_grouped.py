@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tinygrad_ext as tg
+from tinygrad_ext import jit
 from tinygrad_ext.nn.functional import grouped_mm
 
 
@@ -86,6 +87,26 @@ def test_autocast_leaves_the_dtype(name):
         got = grouped_mm(a, b, offs=offs)
         assert (tg.ones(2, 2) @ tg.ones(2, 2)).dtype is tg.bfloat16  # it is on as before
     assert got.dtype is tg.float32 and tg.equal(got, grouped_mm(a, b, offs=offs))
+
+
+@pytest.mark.parametrize("make", [jit.trace, lambda f, given: tg.compile(f, fullgraph=True)], ids=["trace", "compile"])
+def test_a_graph_holds_for_other_offsets(make):
+    for first, second, rows in (((7, 4), (3, 4, 5), (7, 9)), ((3, 5, 4), (4, 7), (7,)), ((5, 7), (7, 4), (7,))):
+        program = lambda a, b, offs: grouped_mm(a, b, offs=offs)
+        made = None
+        for size in rows:
+            a, b = _random(*[size if n == 7 else n for n in first]), _random(*[size if n == 7 else n for n in second])
+            for ends in ((1, 3, 7), (2, 2, 5), (0, 0, 0), (7, 7, 7), (0, 6, 7)):
+                made = made or make(program, (a, b, _offs(*ends)))
+                got, expected = made(a, b, _offs(*ends)), program(a, b, _offs(*ends))
+                assert got.equal(expected)
+                seed = tg.rand(got.shape)
+                for one, other in zip(*[tg.autograd.grad(x, (a, b), seed) for x in (got, expected)]):
+                    assert one.equal(other)
+        assert "1 graph" in made.explain()
+        for ends in ((3, 2, 7), (1, 2, 10)):
+            with pytest.raises(RuntimeError, match="offs must rise from 0 to at most the size"):
+                made(a, b, _offs(*ends))
 
 
 def test_over_samples():

@@ -4,6 +4,7 @@ import sys
 
 import tinygrad_ext as tg
 from tinygrad_ext.core.call.overridable import overridable as _overridable
+from tinygrad_ext.core.data.tensor import Carried
 
 _DTYPES = (tg.float32, tg.bfloat16, tg.float16)
 
@@ -51,14 +52,15 @@ def _products(mat_a, mat_b, offs):
     if mat_a.dim() == 3:
         return _products(mat_b.mT, mat_a.mT, offs).mT
     ends = _ends(offs, mat_a.shape[0 if mat_b.dim() == 3 else 1])
-    spans = list(zip([0, *ends], ends))
+    spans, rows = list(zip([0, *ends], ends)), mat_a.shape[0]
+    known = all(type(end) is int for end in ends)  # else they are numbers of a graph, by which nothing is decided
     if mat_b.dim() == 2:
         parts = [mat_a[:, start:end] @ mat_b[start:end] for start, end in spans]
         return tg.stack(parts) if parts else mat_a.new_zeros(0, mat_a.shape[0], mat_b.shape[1])
-    parts = [mat_a[start:end] @ mat_b[g] for g, (start, end) in enumerate(spans) if start < end]
-    left = mat_a.shape[0] - (ends[-1] if ends else 0)
-    if left or not parts:
-        parts.append(mat_a.new_zeros(left, mat_b.shape[2]))
+    parts = [mat_a[start:end] @ mat_b[g] for g, (start, end) in enumerate(spans) if g == 0 or not known or start < end]
+    last = ends[-1] if ends else 0
+    if not known or last < rows or not parts:
+        parts.append(mat_a.new_zeros(rows, mat_b.shape[2])[last:])
     return tg.cat(parts)
 
 
@@ -95,9 +97,11 @@ def _check(a, b, offs, bias, out_dtype):
 
 
 def _ends(offs, size):
-    ends = offs.tolist()
-    if any(a > b for a, b in zip([0, *ends], [*ends, size])):
-        raise RuntimeError(
-            f"grouped_mm(): offs must rise from 0 to at most the size {size} of what it parts, got {ends}"
-        )
+    """Where groups end: numbers, or those of a graph that is captured, which asks the condition at each call."""
+    ends = [offs[g].item() for g in range(offs.shape[0])] if type(offs) is Carried else offs.tolist()
+    told = "grouped_mm(): offs must rise from 0 to at most the size"
+    for a, b in zip([0, *ends], [*ends, size]):
+        rises = a <= b
+        if not (rises.checked(told) if hasattr(rises, "checked") else rises):
+            raise RuntimeError(f"{told} {size} of what it parts, got {ends}")
     return ends
