@@ -91,7 +91,7 @@ def _run_op(node, args):
     form = operation(signature.op, "inplace" if signature.inplace else "functional")
     generator = signature.generator
     if generator is not None and isinstance(node.args[generator], Value):
-        args[generator] = args[generator]._copy()
+        args[generator] = args[generator] and args[generator]._copy()
     else:
         generator = None
     for i in signature.writes:

@@ -88,7 +88,7 @@ def changed(node, graph):
         node.outputs = (graph.value(TENSOR, node),)
         return [node]
     node.op = signature_of(node.op).op.name
-    after = type(node)("prim::tensor.as_written", (target, node.output), (), node.line)
+    after = type(node)("prim::tensor.as_written", (target, node.outputs[0]), (), node.line)
     after.outputs = (graph.value(TENSOR, after),)
     return [node, after]
 

@@ -252,8 +252,25 @@ primitive("expect", "Any str str", None, _expect)
 primitive("hash", "Any", "int", hash)
 primitive("id", "Any", "int", id)
 primitive("manual_seed", "int", "int", _manual_seed, effect=True)
+
+
+def _advance(generator, to):
+    """Let a generator that others may hold go on where a node left its copy."""
+    if generator is not None:
+        generator.set_state(to.get_state())
+
+
 primitive("generator.seeded", "int", "Generator", lambda seed: Generator().manual_seed(seed))
 primitive("generator.state", "Generator", "Tensor", lambda generator: generator.get_state())
+# of generators that others may hold, in the order of the program
+for _name, _takes, _gives in (
+    ("manual_seed", "int", ""), ("seed", "", "int"), ("initial_seed", "", "int"), ("get_state", "", "Tensor"),
+    ("set_state", "Tensor", ""), ("clone_state", "", "Generator"),
+):  # fmt: skip
+    _run = functools.partial(lambda name, generator, *row: getattr(generator, name)(*row), _name)
+    primitive(f"generator.{_name}", f"Generator {_takes}", _gives, _run, effect=True)
+primitive("generator.made", "Any", "Generator", lambda device: Generator(device), effect=True)
+primitive("generator.advance", "Any Any", "", lambda generator, to: _advance(generator, to), effect=True)
 primitive("generator.from_state", "Tensor", "Generator", lambda state: Generator().set_state(state))
 primitive("is_tracing", "", "bool", _is_tracing)
 primitive("python", "str ...", None, call_function, effect=True)

@@ -2,7 +2,7 @@
 
 import ast
 
-from tinygrad_ext.graph.types import ANY, COMPLEX, DEVICE, DTYPE, FLOAT, INT, SCALAR, STR, TENSOR, Type
+from tinygrad_ext.graph.types import ANY, COMPLEX, DEVICE, DTYPE, FLOAT, GENERATOR, INT, SCALAR, STR, TENSOR, Type
 
 from .compiler import expression, hook
 from .errors import NotSupportedError
@@ -79,6 +79,8 @@ def attribute(c, operand, name):
         return c.tensor_attribute(operand, name)
     if type is STR or type.word in ("List", "Dict"):
         return c.container_attribute(operand, name)
+    if type is GENERATOR:
+        return c.generator_attribute(operand, name)
     if type is DTYPE and name in _OF_DTYPE:
         return c.emit(_OF_DTYPE[name][0], (operand,), _OF_DTYPE[name][1])
     if type is DEVICE and name in _OF_DEVICE:

@@ -175,6 +175,8 @@ class Compiler:
         outputs = made.outputs[: len(signature.returns)]
         for i, new in zip(signature.writes, made.outputs[len(signature.returns) :]):
             self.write_back(args[i], new)
+        if signature.generator is not None and isinstance(args[signature.generator], Value):
+            self.effect("prim::generator.advance", args[signature.generator], made.outputs[-1])
         if len(outputs) == 1:
             return outputs[0]
         names = [r.name or "" for r in signature.op.schema.returns]

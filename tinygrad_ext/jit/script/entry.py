@@ -25,6 +25,7 @@ from . import (  # each file adds its handlers to the compiler's tables
     contexts,
     expressions,
     forked,
+    generators,
     hints,
     items,
     iteration,
@@ -48,9 +49,9 @@ from .source import source_of
 from .types import not_a_member, type_of_python
 
 HANDLERS = (
-    builtins, calls, captured, classes, comprehensions, conditions, containers, contexts, expressions, forked, hints,
-    items, iteration, loops, modules, operators, ops, outside, package, questions, sparse, statements, tensors,
-    traced,
+    builtins, calls, captured, classes, comprehensions, conditions, containers, contexts, expressions, forked,
+    generators, hints, items, iteration, loops, modules, operators, ops, outside, package, questions, sparse,
+    statements, tensors, traced,
 )  # fmt: skip
 
 
