@@ -10,6 +10,7 @@ from collections import OrderedDict
 import pytest
 
 import tinygrad_ext as tg
+from tinygrad_ext import jit, nn
 
 
 def through_file(obj, **kwargs):
@@ -329,3 +330,18 @@ def test_attributes_that_cannot_be_saved_are_told(tmp_path):
     t.told = object()
     with pytest.raises(TypeError, match=r"state\['a'\]\['__dict__'\]\['told'\] is a builtins.object"):
         tg.save({"a": t}, tmp_path / "x")
+
+
+def test_what_has_no_elements_stays_where_it_is():
+    module = nn.Linear(2, 3, device="meta")
+    for saved in ({"a": module.weight, "b": tg.ones(2)}, module.state_dict()):
+        file = io.BytesIO()
+        tg.save(saved, file)
+        file.seek(0)
+        found = tg.load(file, map_location="cpu")
+        assert [t.device.type for t in found.values()] == [t.device.type for t in saved.values()]
+    file = io.BytesIO()
+    jit.save(jit.script(nn.Sequential(module, nn.Linear(3, 4))), file)
+    file.seek(0)
+    devices = [p.device.type for p in jit.load(file, map_location="cpu").parameters()]
+    assert devices == ["meta", "meta", "cpu", "cpu"]

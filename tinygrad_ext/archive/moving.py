@@ -76,7 +76,7 @@ def _rebuilt(value, done):
 
 
 def _moved(t, onto):
-    if t.device == onto:
+    if t.device == onto or t.device.type == "meta":  # which has no elements to move
         return t
     made = t.detach().to(onto)
     made = Parameter(made, t.requires_grad) if isinstance(t, Parameter) else made.requires_grad_(t.requires_grad)
