@@ -2,6 +2,7 @@
 
 from tinygrad_ext.core.call.arguments import OTHER_NAMES
 from tinygrad_ext.core.call.callables import OpFunction
+from tinygrad_ext.core.call.op_tables import ops as known_ops
 from tinygrad_ext.core.data import dtype as dtypes
 from tinygrad_ext.graph.ir import Value
 from tinygrad_ext.graph.types import (
@@ -69,7 +70,7 @@ def call_op(c, name, candidates, args, kwargs):
                 del block.nodes[count:]
                 reasons.append((op, why.args[0]))
                 continue
-            return _leaf(c, op, row) or c.op(_form(op, inplace), row)
+            return _leaf(c, op, row) or _places(c, op, row) or c.op(_form(op, inplace), row)
     return _refuse(c, name, reasons, args, kwargs)
 
 
@@ -80,6 +81,18 @@ def _leaf(c, op, row):
         return None
     made = c.op(op.name, (*row[:at], False, *row[at + 1 :]))
     return c.emit("prim::tensor.requires_grad_", (made, row[at]), TENSOR)
+
+
+def _places(c, op, row):
+    """Largest elements with their places, where a pooling is told return_indices; None for other calls."""
+    at = next((i for i, arg in enumerate(op.schema.args) if arg.name == "return_indices"), None)
+    if at is None or row[at] in (None, False) or op.schema.name.endswith("_with_indices"):
+        return None
+    if row[at] is not True:
+        c.fault(f"{op.schema.name}: return_indices decides what comes back, so it has to be True or False as written")
+    both = known_ops[f"{op.name.partition('.')[0]}_with_indices"]
+    names = {arg.name for arg in both.schema.args}
+    return c.op(both.name, tuple([a for a, arg in zip(row, op.schema.args) if arg.name in names]))
 
 
 def _into(c, name, candidates, args, kwargs, out):

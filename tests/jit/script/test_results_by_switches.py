@@ -1,0 +1,55 @@
+"""Ops in script that give something else where a switch says so: largest elements of pooling, with their places."""
+
+import pytest
+
+import tinygrad_ext as tg
+import tinygrad_ext.nn.functional as F
+from tinygrad_ext import jit, nn
+
+POOLS = {
+    "max_pool1d": ("x, 2", 3),
+    "max_pool2d": ("x, 2, stride=1", 4),
+    "max_pool3d": ("x, 2", 5),
+    "adaptive_max_pool1d": ("x, 2", 3),
+    "adaptive_max_pool2d": ("x, (2, 3)", 4),
+    "adaptive_max_pool3d": ("x, 2", 5),
+    "fractional_max_pool2d": ("x, 2, output_size=2, _random_samples=torch.full([1, 2, 2], 0.5)", 4),
+    "fractional_max_pool3d": ("x, 2, output_size=2, _random_samples=torch.full([1, 2, 3], 0.5)", 5),
+}
+
+
+@pytest.mark.parametrize("name", POOLS)
+def test_pooling_gives_places_where_it_is_told(name):
+    given, rank = POOLS[name]
+    text = f"def f(x):\n    return F.{name}({given}, return_indices={{}})\n"
+    x = tg.rand([1, 2, 5, 5, 5][:rank], generator=tg.Generator().manual_seed(1)).requires_grad_()
+    for told in (True, False):
+        expected = eval(f"F.{name}({given}, return_indices={told})", {"F": F, "x": x, "torch": tg})
+        found = jit.CompilationUnit(text.format(told)).f(x)
+        assert isinstance(found, tuple) is isinstance(expected, tuple) is told
+        for one, other in zip(*[r if told else (r,) for r in (found, expected)]):
+            assert one.equal(other) and one.dtype == other.dtype
+        first, second = [tg.autograd.grad((r[0] if told else r).sum(), x)[0] for r in (found, expected)]
+        assert first.equal(second)
+
+
+def test_layers_give_and_take_places():
+    class Around(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.pool, self.back = nn.MaxPool2d(2, return_indices=True), nn.MaxUnpool2d(2)
+
+        def forward(self, x):
+            values, places = self.pool(x)
+            return self.back(values, places)
+
+    x = tg.rand(1, 2, 4, 4)
+    assert jit.script(Around())(x).equal(Around()(x))
+
+
+def test_a_switch_is_known_while_compiling():
+    def program(x, both: bool):
+        return F.max_pool1d(x, 2, return_indices=both)
+
+    with pytest.raises(jit.Error, match="return_indices decides what comes back"):
+        jit.script(program)
