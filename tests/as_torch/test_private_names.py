@@ -251,3 +251,12 @@ def test_rooms_that_are_loaded_when_asked_for_answer_for_what_they_lack():
         "assert torch.serialization.pickle.__name__ == 'pickle' and torch.random.contextlib"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_lists_of_one_number_are_annotations_of_scripts(as_torch):
+    internal = importlib.import_module("torch._jit_internal")
+    unit = as_torch.jit.CompilationUnit(
+        "def total(x: BroadcastingList2[float], y: _size_2_t) -> float:\n    return x[0] + x[1] + y[0] * y[1]\n"
+    )
+    assert unit.total(1.5, 2) == 7 and unit.total([1.0, 2.0], (2, 3)) == 9
+    assert repr(internal.BroadcastingList2) == "BroadcastingList2"

@@ -261,3 +261,14 @@ def test_an_attribute_holds_what_the_class_says(number, as_buffer):
 
 def test_an_attribute_told_as_a_float_may_be_whole():
     assert jit.script(ToldNumber(2))(tg.ones(2)).tolist() == [3, 3]
+
+
+_size_2_t = int | tuple[int, int]  # as the file of PyTorch's layers has it
+
+
+def test_a_size_of_a_layer_is_one_number_or_one_for_each_dimension():
+    def area(x: _size_2_t) -> int:
+        return x[0] * x[1]
+
+    scripted = jit.script(area)
+    assert scripted(4) == 16 and scripted((2, 3)) == 6 and scripted([2, 3]) == 6

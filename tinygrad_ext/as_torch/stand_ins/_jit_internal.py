@@ -4,20 +4,15 @@ import inspect as _inspect
 from typing import Any, Callable, Dict, Final, List, Optional, Tuple, Union  # noqa: F401, UP035 - names that are imported
 
 from tinygrad_ext import jit as _jit
+from tinygrad_ext.jit.annotations import LISTS as _LISTS
+from tinygrad_ext.jit.annotations import Broadcasting as _Broadcasting
 
 export, ignore, unused = _jit.export, _jit.ignore, _jit.unused
 is_scripting = _jit.is_scripting
 
 
-class BroadcastingListCls:
-    """A type to be read as one number or a list of that many."""
-
-    def __getitem__(self, types):
-        return types
-
-
-BroadcastingList1 = BroadcastingList2 = BroadcastingList3 = BroadcastingListCls()
-BroadcastingList4 = BroadcastingList5 = BroadcastingList6 = BroadcastingListCls()
+BroadcastingListCls = _Broadcasting
+globals().update(_LISTS)
 
 
 def _overload(function):

@@ -224,6 +224,8 @@ def _check_written(c, node):
 
 
 # names that annotations may use without an import, as comments do
+# as PyTorch's own layers say a size: one number, or one for each dimension
+_SIZES = {f"_size_{count}_t": LISTS[f"BroadcastingList{count}"][int] for count in range(1, 7)}
 ALWAYS = {**LISTS, **TYPING, "Tensor": Tensor, "number": numbers.Number, "Device": dtypes.device, "Future": Future}
 
 
@@ -233,6 +235,8 @@ def evaluate(c, text):
 
     class Names(dict):
         def __missing__(self, name):
+            if name in _SIZES:
+                return _SIZES[name]
             try:
                 return lookup(name)
             except LookupError:
