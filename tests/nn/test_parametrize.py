@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tinygrad_ext as tg
-from tinygrad_ext import nn
+from tinygrad_ext import jit, nn
 from tinygrad_ext.nn.utils import parametrizations, parametrize, prune
 from tinygrad_ext.nn.utils.weight_norm import WeightNorm
 
@@ -56,6 +56,18 @@ def test_a_parametrized_weight_is_computed_and_trained():
     parametrize.remove_parametrizations(layer, "weight")
     assert type(layer) is nn.Linear and layer.weight[0, 1].item() == 2 and isinstance(layer.weight, nn.Parameter)
     assert parametrize.is_parametrized(twin)
+
+
+def test_nothing_is_kept_of_what_is_traced():
+    layer, x = nn.Linear(3, 3), tg.ones(2, 3)
+    parametrize.register_parametrization(layer, "weight", Doubled())
+    expected, traced, compiled = layer(x), jit.trace(layer, (x,)), tg.compile(layer)
+    with parametrize.cached():
+        assert traced(x).equal(expected)
+        with pytest.raises(RuntimeError, match="Cannot trace a model while caching"):
+            jit.trace(layer, (x,))
+        assert compiled(x).equal(expected) and layer(x).equal(expected)
+    assert compiled(x).equal(expected) and jit.trace(layer, (x,))(x).equal(expected)
 
 
 def test_parametrizations_that_do_not_fit_are_refused():

@@ -9,6 +9,7 @@ import copy
 
 import tinygrad_ext as tg
 from tinygrad_ext.core.call.boundary import boundary
+from tinygrad_ext.core.call.levels import active_levels
 from tinygrad_ext.errors import refuse_unknown
 
 from ..modules.container import ModuleDict, ModuleList
@@ -190,6 +191,11 @@ def _add_property(module, tensor_name):
     def read(self):
         if not _cache_depth:
             return self.parametrizations[tensor_name]()
+        if any(getattr(level, "sees_attributes", False) for level in active_levels()):
+            raise RuntimeError(
+                f"Cannot trace a model while caching the parametrized tensors: '{tensor_name}' would be kept for later "
+                "as a value of the graph. Trace it outside of cached()"
+            )
         key = id(self), tensor_name
         if key not in _cache:
             _cache[key] = self.parametrizations[tensor_name]()
