@@ -1,4 +1,4 @@
-"""Ops in script that give something else where a switch says so: largest elements of pooling, with their places."""
+"""Functions in script that give something else where an argument says so: places of largest elements, shapes, devices."""
 
 import pytest
 
@@ -53,3 +53,17 @@ def test_a_switch_is_known_while_compiling():
 
     with pytest.raises(jit.Error, match="return_indices decides what comes back"):
         jit.script(program)
+
+
+def test_shapes_that_broadcast_and_devices_by_their_parts():
+    def shapes(x, y, n: int):
+        return tg.broadcast_shapes(x.shape, y.size(), n, (3,), [1, 1])
+
+    def devices(kind: str, n: int):
+        return tg.device(kind, n), tg.device(type=kind), tg.device(type="cuda", index=1), tg.device("cpu", index=n)
+
+    scripted = jit.script(shapes)
+    assert scripted(tg.ones(2, 4, 1), tg.ones(4, 3), 1) == list(shapes(tg.ones(2, 4, 1), tg.ones(4, 3), 1)) == [2, 4, 3]
+    with pytest.raises(RuntimeError, match="do not broadcast"):
+        scripted(tg.ones(2), tg.ones(4, 3), 1)
+    assert jit.script(devices)("cpu", 0) == devices("cpu", 0)

@@ -1,6 +1,7 @@
 """Numbers: arithmetic with Python's rules, comparison, conversion."""
 
 import cmath
+import functools
 import math
 import operator
 
@@ -23,6 +24,9 @@ for _name, _function in {
 primitive("truediv", "Scalar Scalar", None, operator.truediv)
 primitive("ratio", "Scalar Scalar", "float", divided)
 primitive("broadcast", "int int", "int", lambda a, b: broadcast_sizes((a,), (b,))[0])
+primitive(
+    "broadcast_shapes", "List[int] ...", "List[int]", lambda *row: list(functools.reduce(broadcast_sizes, row, ()))
+)
 primitive("neg", "Scalar", None, operator.neg)
 primitive("abs", "Scalar", None, abs)
 primitive("round", "Scalar", None, round)

@@ -149,9 +149,24 @@ for _name in ("unique", "unique_consecutive"):
 
 @builtin(dtypes.device)
 def _device(c, args, kwargs):
-    if all(map(is_constant, args)):
-        return dtypes.device(*args)
-    return c.emit("prim::device_of", (c.value(args[0], STR),), DEVICE)
+    if all(map(is_constant, (*args, *kwargs.values()))):
+        return dtypes.device(*args, **kwargs)
+    row = _arguments(c, "device", args, kwargs, {"type": None, "index": None})
+    if row["type"] is None:
+        c.fault("device() takes a text such as 'cpu', and an index behind it")
+    told = c.value(row["type"], STR)
+    if row["index"] is not None:
+        told = c.emit("prim::format", ("{}:{}", told, c.value(row["index"], INT)), STR)
+    return c.emit("prim::device_of", (told,), DEVICE)
+
+
+@builtin(tg.broadcast_shapes)
+def _broadcast_shapes(c, args, kwargs):
+    if kwargs:
+        c.fault("broadcast_shapes() takes sizes by position")
+    shapes = [ListLiteral(c.unpacked(a)) if c.is_tuple(a) else a for a in args]
+    shapes = [c.value(ListLiteral([a]) if type_of(a) is INT else as_list(a), list_of(INT)) for a in shapes]
+    return c.emit("prim::broadcast_shapes", tuple(shapes), list_of(INT))
 
 
 @builtin(slice)
