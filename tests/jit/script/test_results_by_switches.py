@@ -1,4 +1,4 @@
-"""Functions in script that give something else where an argument says so: places of largest elements, shapes, devices."""
+"""Functions in script whose arguments say what comes back: places of largest elements, shapes, devices."""
 
 import pytest
 
