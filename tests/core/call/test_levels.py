@@ -1,5 +1,6 @@
 """Levels see each operation once, resolved and bound; what they cost nobody pays who has none."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from levels import Cube, Recorder
 import tinygrad_ext as tg
 from tinygrad_ext import nn, registry
 from tinygrad_ext.autograd.profiler import record_function
+from tinygrad_ext.graph import capture
 from tinygrad_ext.optim import _fused
 from tinygrad_ext.overrides import Observer, atomic, user_line
 from tinygrad_ext.registry import scope
@@ -375,3 +377,13 @@ def test_levels_and_overrides_that_were_used_and_fifty_plugins_cost_a_plain_call
     for call, counts in zip(("a + b", "add(a, b)"), done.stdout.splitlines(), strict=True):
         never, used = map(float, counts.split())
         assert used <= 1.02 * never, f"{call}: {never} instructions, {used} after levels, overrides and plugins"
+
+
+def test_lines_are_the_users_whatever_lay_in_memory_where_a_function_lies():
+    own = os.path.join(os.path.dirname(tg.__file__), "made_up.py")
+    for i in range(200):
+        name, names = own if i % 3 == 1 else f"of_a_user_{i % 2}.py", {}
+        exec(compile("def f(x):\n    return x.exp()\n", name, "exec"), names)
+        line = capture(names["f"])(tg.ones(2)).nodes[0].line
+        assert ("made_up.py" not in line) if name == own else (name in line)
+        del names

@@ -21,16 +21,21 @@ void tgx_set_package_folder(PyObject *text) {
 }
 
 enum { SEEN_BITS = 8 };
-static struct { PyCodeObject *code; int ours; } seen[1 << SEEN_BITS];
+static struct { PyObject *file; int ours; } seen[1 << SEEN_BITS];
 
-/* Code objects repeat, so the answer is kept in a small table; a stale entry only makes a message less exact. */
+/* Code objects repeat, so the answer is kept in a small table, with the name of the file that it is about: another code
+   object may come to lie where one was. */
 static int is_ours(PyCodeObject *code) {
     /* low bits of addresses collide: code objects of one module lie a few hundred bytes apart */
     size_t k = (size_t)((uint64_t)(size_t)code * 0x9E3779B97F4A7C15u >> (64 - SEEN_BITS));
-    if (seen[k].code != code) {
+    if (seen[k].file != code->co_filename) {
         int ours = folder != NULL && PyUnicode_Tailmatch(code->co_filename, folder, 0, PY_SSIZE_T_MAX, -1) == 1;
         if (PyErr_Occurred()) PyErr_Clear();
-        seen[k].code = code;
+#ifdef Py_GIL_DISABLED
+        return ours;            /* threads would write to the table at once */
+#endif
+        Py_INCREF(code->co_filename);
+        Py_XSETREF(seen[k].file, code->co_filename);
         seen[k].ours = ours;
     }
     return seen[k].ours;
