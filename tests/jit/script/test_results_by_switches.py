@@ -67,3 +67,24 @@ def test_shapes_that_broadcast_and_devices_by_their_parts():
     with pytest.raises(RuntimeError, match="do not broadcast"):
         scripted(tg.ones(2), tg.ones(4, 3), 1)
     assert jit.script(devices)("cpu", 0) == devices("cpu", 0)
+
+
+FLAGS = [
+    *("requires_grad", "is_leaf", "retains_grad", "is_sparse", "is_sparse_csr", "is_nested", "is_quantized"),
+    *("is_mkldnn", "is_meta", "is_cpu", "is_cuda", "is_xpu", "is_mps", "is_xla", "is_ipu", "is_mtia", "is_maia"),
+]
+
+
+def test_what_is_true_or_false_of_a_tensor():
+    lines = ", ".join(f"x.{name}" for name in FLAGS)
+    scripted = jit.CompilationUnit(f"def f(x):\n    return [{lines}]\n").f
+    for x in (tg.ones(2), tg.ones(2, requires_grad=True), tg.ones(2, device="meta"), tg.ones(2, 2).to_sparse()):
+        assert scripted(x) == [getattr(x, name) for name in FLAGS]
+    assert jit.CompilationUnit("def f(x):\n    return x.is_sparse_csr\n").f(tg.ones(2, 2).to_sparse_csr())
+
+
+def test_generators_are_told_in_comments_and_fill_tensors():
+    for name in ("uniform_", "normal_", "xavier_normal_", "xavier_uniform_"):
+        text = f"def f(x, g):\n    # type: (Tensor, Generator)\n    return torch.nn.init.{name}(x, generator=g)\n"
+        found = jit.CompilationUnit(text).f(tg.ones(2, 2), tg.Generator().manual_seed(5))
+        assert found.equal(getattr(nn.init, name)(tg.ones(2, 2), generator=tg.Generator().manual_seed(5)))

@@ -24,7 +24,20 @@ primitive("dtype", "Tensor", "ScalarType", lambda t: t.dtype)
 primitive("device", "Tensor", "Device", lambda t: t.device)
 primitive("item", "Tensor", None, lambda t: t.item())
 primitive("layout", "Tensor", "Layout", lambda t: t.layout)
-for _name in ("requires_grad", "is_leaf", "is_cuda", "is_sparse", "is_quantized", "is_meta", "is_cpu", "retains_grad"):
+FLAGS = (
+    *(
+        "requires_grad",
+        "is_leaf",
+        "retains_grad",
+        "is_sparse",
+        "is_sparse_csr",
+        "is_nested",
+        "is_quantized",
+        "is_mkldnn",
+    ),
+    *("is_meta", "is_cpu", "is_cuda", "is_xpu", "is_mps", "is_xla", "is_ipu", "is_mtia", "is_maia", "is_vulkan"),
+)  # attributes that are true or false
+for _name in FLAGS:
     primitive(f"tensor.{_name}", "Tensor", "bool", lambda t, name=_name: getattr(t, name))
 ASKED = (
     *("is_floating_point", "is_complex", "is_signed", "is_contiguous", "is_nonzero"),

@@ -6,6 +6,7 @@ import numbers
 import types as python_types
 
 from tinygrad_ext.core.data import dtype as dtypes
+from tinygrad_ext.core.data.random import Generator
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.futures import Future
 from tinygrad_ext.graph.types import ANY, STR
@@ -226,7 +227,9 @@ def _check_written(c, node):
 # names that annotations may use without an import, as comments do
 # as PyTorch's own layers say a size: one number, or one for each dimension
 _SIZES = {f"_size_{count}_t": LISTS[f"BroadcastingList{count}"][int] for count in range(1, 7)}
-ALWAYS = {**LISTS, **TYPING, "Tensor": Tensor, "number": numbers.Number, "Device": dtypes.device, "Future": Future}
+ALWAYS = {**LISTS, **TYPING, "Tensor": Tensor, "number": numbers.Number, "Device": dtypes.device, "Future": Future,
+    "Generator": Generator,
+}  # fmt: skip
 
 
 def evaluate(c, text):

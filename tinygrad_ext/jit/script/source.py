@@ -26,6 +26,7 @@ _PACKAGE = {
     "torch": tinygrad_ext,
     "Tensor": tinygrad_ext.Tensor,
     "device": tinygrad_ext.device,
+    "Generator": tinygrad_ext.Generator,
     "NoneType": type(None),
 }
 

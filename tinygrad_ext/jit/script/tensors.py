@@ -1,7 +1,7 @@
 """Methods and attributes of tensors: ops by name, and what a graph asks of a tensor, or does to it, that is no op."""
 
 from tinygrad_ext.core.call.op_tables import methods
-from tinygrad_ext.graph.primitives.tensors import ASKED, COUNTS, PARTS
+from tinygrad_ext.graph.primitives.tensors import ASKED, COUNTS, FLAGS, PARTS
 from tinygrad_ext.graph.types import BOOL, DEVICE, DTYPE, INT, LAYOUT, STR, TENSOR, Type, list_of
 
 from .compiler import hook
@@ -15,19 +15,7 @@ _ATTRIBUTES = {
     "layout": ("prim::layout", LAYOUT),
     "ndim": ("prim::rank", INT),
     "grad": ("prim::tensor.grad", Type("Optional", (TENSOR,))),
-    **{
-        name: (f"prim::tensor.{name}", BOOL)
-        for name in [
-            "requires_grad",
-            "is_leaf",
-            "is_cuda",
-            "is_sparse",
-            "is_quantized",
-            "is_meta",
-            "is_cpu",
-            "retains_grad",
-        ]
-    },
+    **{name: (f"prim::tensor.{name}", BOOL) for name in FLAGS},
     **{name: (f"prim::tensor.{name}", INT) for name in ("itemsize", "nbytes", "output_nr")},
     **{name: (f"prim::tensor.{name}", TENSOR) for name in ("T", "H", "mH")},
 }
