@@ -110,9 +110,10 @@ _WRITTEN = {"Scalar": "Union[int, float, complex]", "ScalarType": "torch.dtype",
 
 def _caller(op):
     """A function that calls an op with what its first schema declares and annotations can say."""
-    parts, row, star = [], [], False
+    parts, row, star, left_out = [], [], False, False
     for arg in op.candidates[0].schema.args:
-        if arg.has_default and arg.type in ("Layout", "MemoryFormat", "Generator"):
+        if arg.has_default and (arg.type in ("Layout", "MemoryFormat", "Generator") or arg.name == "return_indices"):
+            left_out = True
             continue
         if arg.kwarg_only and not star:
             parts.append("*")
@@ -120,7 +121,7 @@ def _caller(op):
         told = re.sub(r"\b(Scalar|ScalarType|Device)\b", lambda found: _WRITTEN[found[0]], str(of_schema(arg)))
         default = list(arg.default) if isinstance(arg.default, tuple) else arg.default
         parts.append(f"{arg.name}: {told}" + (f" = {default!r}" if arg.has_default else ""))
-        row.append(f"{arg.name}={arg.name}" if arg.kwarg_only else arg.name)
+        row.append(f"{arg.name}={arg.name}" if arg.kwarg_only or left_out else arg.name)
     text = f"def {op.__name__}({', '.join(parts)}):\n    return _op({', '.join(row)})"
     made = functions_of(text, {"_op": op})[op.__name__]
     made.__module__ = __name__  # a function of the package, whose defaults nobody writes to
