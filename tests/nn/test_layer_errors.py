@@ -20,7 +20,6 @@ from tinygrad_ext import nn
         (lambda: nn.GroupNorm(2, 3), ValueError, "must be divisible by num_groups"),
         (lambda: nn.Dropout(1.5), ValueError, "between 0 and 1"),
         (lambda: nn.Hardtanh(1, 0), AssertionError, "must be larger"),
-        (lambda: nn.Embedding(3, 2, sparse=True), NotImplementedError, "sparse"),
         (lambda: nn.Embedding(3, 2, padding_idx=3), AssertionError, "within num_embeddings"),
         (lambda: nn.Embedding(3, 2, _weight=tg.ones(2, 2)), AssertionError, "does not match"),
         (lambda: nn.Embedding.from_pretrained(tg.ones(2)), AssertionError, "2-dimensional"),

@@ -193,11 +193,6 @@ def test_embedding_shortens_the_rows_in_use():
         (lambda w: F.embedding(tg.tensor([1.0]), w), RuntimeError, "one of the following scalar types: Long, Int"),
         (lambda w: F.embedding(tg.tensor([1]), w[0]), RuntimeError, "'weight' must be 2-D"),
         (lambda w: F.embedding(tg.tensor([1]), w, padding_idx=3), AssertionError, "Padding_idx must be within"),
-        (
-            lambda w: F.embedding(tg.tensor([1]), w, sparse=True),
-            NotImplementedError,
-            "sparse gradients are not supported",
-        ),
         (lambda w: F.one_hot(w), RuntimeError, "only applicable to index tensor of type LongTensor"),
         (lambda w: F.one_hot(tg.tensor([-2])), RuntimeError, "Class values must be non-negative"),
         (lambda w: F.one_hot(tg.tensor([3]), 2), RuntimeError, "Class values must be smaller than num_classes"),

@@ -23,7 +23,7 @@ import torch
 
 from tests.helpers.pytorchs_tables import optim_db
 
-MISSING = {"SparseAdam"}  # sparse gradients do not exist here
+ROWS = [0, 2, 2, 1]  # that are read where gradients are sparse
 STEPS = 6
 FEWER = {"LBFGS": 2}  # each of 20 iterations; the more, the more a last digit of the curvature decides
 
@@ -49,12 +49,17 @@ def _start(library, values):
     return [library.nn.Parameter(library.from_numpy(v.copy())) for v in values]
 
 
-def _step(optimizer, params, weights, library):
+def _step(optimizer, params, weights, library, sparse=False):
     """One step on the squared distance from where the parameters, weighed, should be."""
+
+    def read(table):
+        if not sparse:
+            return table
+        return library.nn.functional.embedding(library.tensor(ROWS), table, sparse=True)
 
     def closure():
         optimizer.zero_grad()
-        loss = sum(((p * library.from_numpy(w) - 1) ** 2).sum() for p, w in zip(params, weights))
+        loss = sum(((read(p) * read(library.from_numpy(w)) - 1) ** 2).sum() for p, w in zip(params, weights))
         loss.backward()
         return loss
 
@@ -77,19 +82,22 @@ def _same(got, want, name):
         np.testing.assert_allclose(got, want, 1e-8, 1e-10, err_msg=name)
 
 
-SAMPLES = [
-    (info, sample)
-    for info in optim_db
-    for sample in info.optim_inputs_func(device="cpu")
-    if info.optim_cls.__name__ not in MISSING
-]
+SAMPLES = [(info, sample) for info in optim_db for sample in info.optim_inputs_func(device="cpu")]
 
 
-@pytest.mark.parametrize(("info", "sample"), SAMPLES, ids=[f"{i.optim_cls.__name__}-{s.desc}" for i, s in SAMPLES])
-def test_moves_as_pytorchs(info, sample):
+def _named(samples):
+    return {"argnames": ("info", "sample"), "argvalues": samples,
+            "ids": [f"{info.optim_cls.__name__}-{sample.desc}" for info, sample in samples]}  # fmt: skip
+
+
+def _drawn(shapes):
     rng = np.random.default_rng(0)
-    shapes = ((3, 4), (5, 2)) if info.optim_cls.__name__ == "Muon" else ((3, 4), (5,))
-    values, weights = ([rng.standard_normal(s) for s in shapes] for _ in range(2))
+    return ([rng.standard_normal(s) for s in shapes] for _ in range(2))
+
+
+@pytest.mark.parametrize(**_named([row for row in SAMPLES if not row[0].only_supports_sparse_grads]))
+def test_moves_as_pytorchs(info, sample):
+    values, weights = _drawn(((3, 4), (5, 2)) if info.optim_cls.__name__ == "Muon" else ((3, 4), (5,)))
     cls = getattr(tg.optim, info.optim_cls.__name__)
     ours, theirs = _start(tg, values), _start(torch, values)
     with warnings.catch_warnings():
@@ -113,9 +121,44 @@ def test_moves_as_pytorchs(info, sample):
         _agree(ours, theirs, f"{cls.__name__} {sample.desc}, after loading")
 
 
+@pytest.mark.parametrize(**_named([row for row in SAMPLES if not row[1].kwargs.get("fused")]))
+def test_moves_as_pytorchs_with_sparse_gradients(info, sample):
+    """Or refuse them, with the same exception and words."""
+    values, weights = _drawn(((3, 4), (5, 2)))
+    cls = getattr(tg.optim, info.optim_cls.__name__)
+    ours, theirs = _start(tg, values), _start(torch, values)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        mine, reference = cls(ours, **_ours(sample.kwargs)), info.optim_cls(theirs, **sample.kwargs)
+        for number in range(FEWER.get(cls.__name__, STEPS)):
+            try:
+                _step(reference, theirs, weights, torch, sparse=True)
+            except RuntimeError as error:
+                with pytest.raises(RuntimeError, match=re.escape(str(error).splitlines()[0].rstrip("."))):
+                    _step(mine, ours, weights, tg, sparse=True)
+                return
+            _step(mine, ours, weights, tg, sparse=True)
+            _agree(ours, theirs, f"{cls.__name__} {sample.desc}, step {number}")
+        got, want = _numbers(_plain(mine.state_dict()["state"])), _numbers(_plain(reference.state_dict()["state"]))
+        assert got.keys() == want.keys()
+        for key, row in want.items():
+            assert got[key].keys() == row.keys()
+            for name, value in row.items():
+                _same(got[key][name], value, name)
+
+
+def _plain(value):
+    """A state with the zeros of its sparse tensors."""
+    if isinstance(value, dict):
+        return {k: _plain(v) for k, v in value.items()}
+    return value.to_dense() if getattr(value, "is_sparse", False) else value
+
+
 def _given(value, made):
     """A PyTorch value as ours; a tensor that stands twice stays one, and parameters stay parameters."""
     if isinstance(value, torch.Tensor):
+        if value.is_sparse:
+            return _given(value.to_dense(), made).to_sparse()
         if id(value) not in made:
             array = value.detach().numpy().copy()
             made[id(value)] = (
@@ -129,9 +172,7 @@ def _given(value, made):
     return {k: _given(v, made) for k, v in value.items()} if isinstance(value, dict) else value
 
 
-@pytest.mark.parametrize(
-    "info", [i for i in optim_db if i.optim_cls.__name__ not in MISSING], ids=lambda i: i.optim_cls.__name__
-)
+@pytest.mark.parametrize("info", optim_db, ids=lambda i: i.optim_cls.__name__)
 def test_refuses_what_pytorch_refuses(info):
     for wrong in info.optim_error_inputs_func(device="cpu", dtype=torch.float32):
         given, cls = wrong.optimizer_error_input, getattr(tg.optim, info.optim_cls.__name__)

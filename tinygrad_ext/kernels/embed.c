@@ -65,9 +65,6 @@ static int check_matrix(tgx_call *c, const tgx_tensor *t, const char *name) {
 static int embedding_shape(tgx_call *c) {
     const tgx_tensor *w = tgx_in(c, 0), *indices = tgx_in(c, 1);
     tgx_output *o;
-    if (tgx_int(c, 4))
-        return tgx_fail(c, TGX_NOT_IMPLEMENTED_ERROR, "embedding: sparse gradients are not supported; leave sparse=False, the gradient is "
-                        "dense");
     if (check_matrix(c, w, "weight") || need_indices(c, 1)) return TGX_FAILED;
     if (indices->rank >= TGX_MAX_DIMS) return tgx_fail(c, TGX_RUNTIME_ERROR, "embedding: indices have too many dimensions");
     tgx_need_dense(c, 0);

@@ -2,6 +2,7 @@
 
 import tinygrad_ext as tg
 from tinygrad_ext.core.call.op_tables import functions
+from tinygrad_ext.ops import sparse_gradients
 from tinygrad_ext.ops.batching import told
 from tinygrad_ext.ops.batching_layers import placed, rows_folded
 from tinygrad_ext.ops.fused import fused
@@ -228,15 +229,27 @@ def _embedding_bag(
     if max_norm is not None:
         with tg.no_grad():
             weight.copy_(fused._embedding_renorm(weight, input, max_norm, norm_type))
+    if sparse and weight.dim() == 2 and sparse_gradients.wanted():
+        weight, input, padding_idx = _read_rows(weight, input, padding_idx, scale_grad_by_freq)
     options = mode, include_last_offset, padding_idx, 0, scale_grad_by_freq
     return fused._embedding_bag(weight, input, offsets, per_sample_weights, *options)
 
 
+def _read_rows(weight, input, padding_idx, scale_grad_by_freq):
+    """A table of the rows that are read, one after the other, whose gradient to weight is sparse; their numbers in it,
+    and that of the padding row."""
+    read = fused.embedding(weight, input, padding_idx, scale_grad_by_freq, True)
+    at = tg.arange(input.shape[0], device=input.device)
+    if padding_idx < 0:
+        return read, at, padding_idx
+    return tg.cat([read, read[:1]]), at.masked_fill(input == padding_idx, input.shape[0]), input.shape[0]
+
+
 def _check(input, offsets, mode, sparse, per_sample_weights, include_last_offset):
-    if sparse:
-        raise NotImplementedError("embedding_bag: sparse gradients are not supported; leave sparse=False")
     if mode not in _MODES:
         raise ValueError(f"mode has to be one of sum, mean or max: embedding_bag got {mode!r}")
+    if sparse and mode == "max":
+        raise ValueError("max mode does not support sparse weights: embedding_bag got sparse=True; leave it out")
     if per_sample_weights is not None and mode != "sum":
         raise NotImplementedError(
             f"embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum' (got "
@@ -306,7 +319,7 @@ op(
         _refused(ValueError, "offsets has to be a 1D Tensor but got None", (2,), (3, 2)),
         _refused(ValueError, "if input is 2D, then offsets has to be None", (2, 2), (3, 2), (1,)),
         _refused(RuntimeError, "weight has to be 2-D", (2, 2), (3,)),
-        _refused(NotImplementedError, "sparse gradients are not supported", (2, 2), (3, 2), sparse=True),
+        _refused(ValueError, "max mode does not support sparse weights", (2, 2), (3, 2), mode="max", sparse=True),
     ],
     doc="One row for each bag of rows of weight (rows, size): their sum, mean or largest elements. input holds row "
     "numbers: a bag in each row of (N, k), or all in one dimension with the start of each bag in offsets, which ends "

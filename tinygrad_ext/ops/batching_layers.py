@@ -292,8 +292,8 @@ def placed(b, index, size):
 
 @told("embedding")
 def embedding(b, weight, indices, padding_idx, scale_grad_by_freq, sparse):
-    if sparse or weight.dim() != 2:
-        raise RuntimeError("sparse gradients, or a table of another rank")
+    if weight.dim() != 2:
+        raise RuntimeError("a table of another rank")
     if not b.owns(weight) and not scale_grad_by_freq:
         return fused.embedding(weight, b.whole(indices), padding_idx)
     # how often a row is looked up is counted for each sample

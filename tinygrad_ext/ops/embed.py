@@ -1,7 +1,7 @@
 """Rows by number, classes as vectors, dropout."""
 
 import tinygrad_ext as tg
-from tinygrad_ext.ops import batching_layers
+from tinygrad_ext.ops import batching_layers, sparse_gradients
 from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
@@ -25,13 +25,16 @@ op(
     samples=_embedding_samples,
     reference=lambda weight, indices, **_: weight[indices],
     grad={
-        "weight": lambda grad, weight_shape, indices, padding_idx, scale_grad_by_freq: fused.embedding_dense_backward(
-            grad, indices, weight_shape[0], padding_idx, scale_grad_by_freq
+        "weight": lambda grad, weight_shape, indices, padding_idx, scale_grad_by_freq, sparse: (
+            sparse_gradients.rows(grad, weight_shape, indices, padding_idx, scale_grad_by_freq)
+            if sparse and sparse_gradients.wanted()
+            else fused.embedding_dense_backward(grad, indices, weight_shape[0], padding_idx, scale_grad_by_freq)
         )
     },
     jvp="linear",
     doc="Rows of weight (rows, size) by indices of any shape. The row padding_idx gets no gradient; scale_grad_by_freq "
-    "divides a row's gradient by the number of times it was looked up.",
+    "divides a row's gradient by the number of times it was looked up. With sparse the gradient is of the layout "
+    "sparse_coo, but in graphs and transforms.",
 )
 
 

@@ -1,7 +1,7 @@
 """gather and the scatter family: an index as large as the result, along one dimension."""
 
 import tinygrad_ext as tg
-from tinygrad_ext.ops import batching_index, forward
+from tinygrad_ext.ops import batching_index, forward, sparse_gradients
 from tinygrad_ext.ops.fused import conj, fused
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample
@@ -78,15 +78,15 @@ op(
     kernel="gather",
     types="bool int float half complex",
     variants="function method out",
-    grad={"self": lambda grad, self_shape, dim, index: grad._gather_backward(self_shape, dim, index)},
+    grad={"self": sparse_gradients.of_gather},
     jvp="linear",
     samples=lambda make: [Sample(*a) for a in _indices(make)],
     reference=_reference_gather,
     errors=[(_bad("gather"), RuntimeError, _OUTSIDE)],
     tags="moves apart",
     doc="out[i, j] = self[index[i, j], j] for dim=0, and so on. The index (int32 or int64) has self's rank and is no "
-    "larger than "
-    "self apart from `dim`; RuntimeError outside the bounds.",
+    "larger than self apart from `dim`; RuntimeError outside the bounds. With sparse_grad the gradient is sparse_coo, "
+    "but in graphs and transforms.",
 )
 
 op(

@@ -24,6 +24,7 @@ import tinygrad_ext as tg
 
 from ..core.call.levels import atomic
 from ..native import updates as native
+from .checks import refuse_sparse
 
 
 def sgd_in_ops(params, bufs, lr, momentum, dampening, weight_decay, nesterov, maximize):
@@ -33,6 +34,11 @@ def sgd_in_ops(params, bufs, lr, momentum, dampening, weight_decay, nesterov, ma
             continue
         grad = -param.grad if maximize else param.grad
         if weight_decay:
+            if grad.is_sparse:
+                raise RuntimeError(
+                    "SGD: add(sparse, dense) is not supported. Use add(dense, sparse) instead: weight_decay would give "
+                    "a sparse gradient an element for each of the parameter; leave weight_decay 0"
+                )
             grad = grad.add(param, alpha=weight_decay)
         if momentum:
             if bufs[row] is None:
@@ -55,6 +61,8 @@ def _adam_one(
     param, exp_avg, exp_avg_sq, max_exp_avg_sq, step, lr, beta1, beta2, eps,
     weight_decay, decoupled, amsgrad, maximize,
 ):  # fmt: skip
+    if param.grad.is_sparse:
+        refuse_sparse("Adam", "please consider SparseAdam instead")
     grad = -param.grad if maximize else param.grad
     if weight_decay and decoupled:
         param.mul_(1 - lr * weight_decay)

@@ -25,6 +25,8 @@ class Adagrad(PerParameter):
         differentiable: let gradients flow through the step.
         foreach, fused: accepted; there is one implementation.
 
+    A sparse gradient changes s and p in its rows alone; with ``weight_decay`` it is refused in `step`.
+
     Raises:
         ValueError: a negative option.
     """
@@ -69,8 +71,21 @@ class Adagrad(PerParameter):
         value = complex(start, start) if param.is_complex() else start
         return {"step": new_count(), "sum": tg.full_like(param, value, requires_grad=False)}
 
+    def _check_sparse(self, group):
+        if group["weight_decay"]:
+            raise RuntimeError(
+                "weight_decay option is not compatible with sparse gradients: Adagrad got weight_decay="
+                f"{group['weight_decay']}; leave it 0, or sparse=True out"
+            )
+
     def _update(self, param, grad, state, group):
         step_size = number(group["lr"]) / (1 + (state["step"].item() - 1) * group["lr_decay"])
+        if grad.is_sparse:
+            grad = grad.coalesce()
+            state["sum"].add_(grad.with_values(grad.values().square()))
+            roots = state["sum"].sparse_mask(grad).values().sqrt() + group["eps"]
+            param.add_(grad.with_values(grad.values() / roots), alpha=-step_size)
+            return
         param, grad, total = as_pairs(param, grad, state["sum"])
         total.addcmul_(grad, grad)
         param.addcdiv_(grad, total.sqrt() + group["eps"], value=-step_size)

@@ -5,7 +5,7 @@ from tinygrad_ext.core.call.boundary import boundary
 
 from ..core.call.levels import levels_on
 from . import _fused
-from .checks import check_betas, check_lr, check_not_negative, check_tensors, plain_number
+from .checks import check_betas, check_lr, check_not_negative, check_tensors, plain_number, refuse_sparse
 from .optimizer import Optimizer
 
 COLUMNS = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq", "step")
@@ -103,6 +103,8 @@ class Adam(Optimizer):
         for param in group["params"]:
             if param.grad is None or self.state.get(param):
                 continue
+            if param.grad.is_sparse:
+                refuse_sparse("Adam", "please consider SparseAdam instead")
             state = {
                 "step": tg.tensor(0.0, dtype=tg.float32),
                 "exp_avg": tg.zeros_like(param),

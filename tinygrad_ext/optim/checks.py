@@ -35,6 +35,11 @@ def check_tensors(lr, betas, foreach, capturable):
                 raise ValueError(f"{name} as a Tensor is not supported for capturable=False and foreach=True")
 
 
+def refuse_sparse(name, advice="make the gradient plain by to_dense(), or leave sparse=True out"):
+    """Raise RuntimeError for a sparse gradient."""
+    raise RuntimeError(f"{name} does not support sparse gradients, {advice}")
+
+
 def plain_number(value):
     """An option as a float; what stands for a number while a graph is captured is left as it is."""
     return value if type(value) is float or hasattr(value, "hint") else float(value)

@@ -56,6 +56,7 @@ class LBFGS(Optimizer):
         pieces = []
         for param in self._params:
             grad = tg.zeros_like(param) if param.grad is None else param.grad
+            grad = grad.to_dense() if grad.is_sparse else grad
             pieces.append((tg.view_as_real(grad) if grad.is_complex() else grad).reshape(-1))
         return tg.cat(pieces)
 

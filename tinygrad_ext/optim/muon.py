@@ -3,7 +3,7 @@
 import tinygrad_ext as tg
 from tinygrad_ext.core.call.boundary import boundary
 
-from .checks import check_lr, check_not_negative
+from .checks import check_lr, check_not_negative, refuse_sparse
 from .optimizer import Optimizer
 from .per_parameter import number
 
@@ -86,6 +86,8 @@ class Muon(Optimizer):
         return loss
 
     def _update(self, param, grad, group):
+        if grad.is_sparse:
+            refuse_sparse("Muon")
         if param.is_complex():
             raise RuntimeError("Muon does not support complex parameters: give it view_as_real's")
         if group["ns_steps"] >= 100 or len(group["ns_coefficients"]) != 3:

@@ -8,6 +8,7 @@ gradients on.
 import tinygrad_ext as tg
 from tinygrad_ext.core.call.boundary import boundary
 
+from .checks import refuse_sparse
 from .optimizer import Optimizer
 
 
@@ -48,7 +49,7 @@ class PerParameter(Optimizer):
         """Update the parameters that have a gradient; returns what ``closure`` returned.
 
         Raises:
-            RuntimeError: a sparse gradient, of which there are none here, or a formula that an op refuses.
+            RuntimeError: a sparse gradient, unless the class says otherwise, or a formula that an op refuses.
         """
         loss = None
         if closure is not None:
@@ -65,6 +66,8 @@ class PerParameter(Optimizer):
             grad = param.grad
             if grad is None:
                 continue
+            if grad.is_sparse:
+                self._check_sparse(group)
             state = self.state[param]
             if not state:
                 # assigned as a whole: the saved lists of state are marked once
@@ -76,6 +79,10 @@ class PerParameter(Optimizer):
                 grad = grad.add(param, alpha=decay)
             state["step"].add_(1)
             self._update(param, grad, state, group)
+
+    def _check_sparse(self, group):
+        """Called for a sparse gradient."""
+        refuse_sparse(type(self).__name__)
 
     def _first_state(self, param, group):
         raise NotImplementedError(f"{type(self).__name__} does not define _first_state(self, param, group)")

@@ -9,6 +9,7 @@ from tinygrad_ext.core.call.boundary import boundary as _boundary
 from tinygrad_ext.errors import refuse_unknown as _refuse_unknown
 
 from . import handlers as _handlers
+from . import in_place as _in_place  # noqa: F401 (fills the table of handlers)
 from .compressed import CompressedTensor, sparse_compressed_tensor, sparse_csc_tensor, sparse_csr_tensor
 from .coo import SparseTensor, sparse_coo_tensor, spdiags
 from .legacy import ByteTensor, CharTensor, DoubleTensor, FloatTensor, HalfTensor, IntTensor, LongTensor, ShortTensor

@@ -194,7 +194,7 @@ class SparseTensor(Tensor):
     def __repr__(self):
         indices, values, _ = self._parts
         end = f"size={tuple(self.shape)}, nnz={self._nnz()}, layout={self.layout}"
-        return f"tensor(indices={indices!r},\n       values={values!r},\n       {end})"
+        return f"tensor(indices={_beside(indices, 15)},\n       values={_beside(values, 14)},\n       {end})"
 
     __str__ = __repr__
 
@@ -205,6 +205,11 @@ class SparseTensor(Tensor):
         indices, values, coalesced = self._parts
         values = values.detach().clone().requires_grad_(values.requires_grad)
         return SparseTensor(indices.clone(), values, self.shape, coalesced)
+
+
+def _beside(tensor, column):
+    """The text of a tensor that begins at a column."""
+    return repr(tensor).replace("\n", "\n" + " " * column)
 
 
 @boundary
@@ -249,7 +254,8 @@ def sparse_coo_tensor(
         largest = indices.amax(1).tolist() if indices.numel() else [-1] * indices.size(0)
         size = [at + 1 for at in largest] + list(values.shape[1:])
     check(indices, values, tuple(size))
-    made = SparseTensor(indices.detach(), values, size, bool(is_coalesced))
+    in_order = values.size(0) < 2 if is_coalesced is None else bool(is_coalesced)
+    made = SparseTensor(indices.detach(), values, size, in_order)
     return made.requires_grad_() if requires_grad else made
 
 

@@ -8,7 +8,7 @@ from tinygrad_ext.core.data.dtype import sparse_coo
 from tinygrad_ext.core.data.tensor import Tensor
 
 from .compressed import compress
-from .coo import HANDLERS, SparseTensor, flat, from_dense
+from .coo import HANDLERS, SparseTensor, flat, from_dense, sparse_coo_tensor
 
 
 def handler(*names):
@@ -252,6 +252,15 @@ def norm(self, p=2, *args, **kwargs):
     return _once(self)._parts[1].norm(p, *args, **kwargs)
 
 
+@handler("vector_norm")
+def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None):
+    """Of all stored elements, for an order to which zeros add nothing."""
+    if dim is not None or keepdim or not ord > 0:
+        raise NotImplementedError("vector_norm(): of a sparse tensor only that of all elements, of an order above 0")
+    values = _once(x)._parts[1]
+    return tg.linalg.vector_norm(values, ord, dtype=dtype) if values.numel() else values.new_zeros((), dtype=dtype)
+
+
 @handler("equal")
 def equal(self, other):
     """Whether both are the same tensor, however they are stored."""
@@ -267,6 +276,15 @@ def zero_(self):
     indices, values, _ = self._parts
     self._parts = indices[:, :0], values[:0], True
     return self
+
+
+@handler("new")
+def new(self, *args, **options):
+    """A tensor of the same layout and dtype: of indices, values and a size, or of a size that stores nothing."""
+    sizes = args[0] if len(args) == 1 and not isinstance(args[0], int) else args
+    if args and isinstance(args[0], Tensor):
+        return sparse_coo_tensor(*args, dtype=self.dtype, **options)
+    return sparse_coo_tensor(size=tuple(sizes) or (0,), dtype=self.dtype, **options)
 
 
 # properties

@@ -46,7 +46,7 @@ cdef object validated(Node n, int nr, object grad, Node source, int index):
         raise RuntimeError(f"expected Variable or None (got {type(grad).__name__}) as gradient for {n.name()}")
     g = <Tensor>grad
     if g.device_id != m.device_id:
-        grad = g = _from_elsewhere(m, g, source, index)
+        grad = g = _from_elsewhere(n, m, g, source, index)
     same = g.rank == m.rank
     if same:
         for i in range(g.rank):
@@ -67,9 +67,11 @@ cdef object validated(Node n, int nr, object grad, Node source, int index):
     return grad
 
 
-cdef Tensor _from_elsewhere(Meta *m, Tensor g, Node source, int index):
+cdef Tensor _from_elsewhere(Node n, Meta *m, Tensor g, Node source, int index):
     """A gradient whose device has another number: of a plugin's dtype, carried, or a wrapper's. One with the conjugate or the negative
-    bit is resolved, once, where each step back would have to do it."""
+    bit is resolved, once, where each step back would have to do it. A sparse one gets its zeros where a rule would not know it."""
+    if n.op is not None and not exact(g) and g.is_sparse:
+        return g.to_dense()
     if flips_of(g.device_id):
         g = slot("clone")(g)
     if (not (is_host(g.device_id) and m.device_id == CPU)
@@ -146,7 +148,7 @@ cdef int _accumulate(Tensor v, Tensor g, bint create_graph) except -1:
             set_grad(v, slot("clone")(g) if needs_grad(g) else slot("detached_clone")(g))
         else:
             set_grad(v, slot("detached_clone")(g))
-    elif create_graph:
+    elif create_graph or (not exact(v.grad_) and exact(g) and v.grad_.is_sparse):    # a plain sum takes the place of what is sparse
         set_grad(v, _add(v.grad_, g))
     elif needs_grad(<Tensor>v.grad_) or needs_grad(g):
         slot("accumulate_into")(v.grad_, g)

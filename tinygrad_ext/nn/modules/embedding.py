@@ -19,9 +19,9 @@ class Embedding(Module):
         padding_idx: a row that stays zero and gets no gradient; negative counts from the end.
         max_norm, norm_type: rows in use are shortened to that norm, in place, before each call.
         scale_grad_by_freq: divide a row's gradient by how often it was looked up.
+        sparse: the table's gradient is of the layout sparse_coo; see SGD, Adagrad and SparseAdam.
 
     Raises:
-        NotImplementedError: for ``sparse`` gradients.
         AssertionError: ``padding_idx`` is outside the table.
     """
 
@@ -30,8 +30,6 @@ class Embedding(Module):
         scale_grad_by_freq=False, sparse=False, _weight=None, _freeze=False, device=None, dtype=None,
     ):  # fmt: skip
         super().__init__()
-        if sparse:
-            raise NotImplementedError("Embedding: sparse=True is not supported; leave it out to get dense gradients")
         self.num_embeddings = num_embeddings
         self.embedding_dim = embedding_dim
         self.padding_idx = _row(padding_idx, num_embeddings)
@@ -99,9 +97,9 @@ class EmbeddingBag(Module):
         mode: ``"sum"``, ``"mean"`` or ``"max"``.
         include_last_offset: offsets end with the number of all indices.
         padding_idx: a row that starts as zero, does not count, and gets no gradient; negative counts from the end.
+        sparse: the table's gradient is of the layout sparse_coo; see SGD, Adagrad and SparseAdam.
 
     Raises:
-        NotImplementedError: for ``sparse`` gradients.
         AssertionError: ``padding_idx`` is outside the table.
     """
 
@@ -110,8 +108,6 @@ class EmbeddingBag(Module):
         sparse=False, _weight=None, include_last_offset=False, padding_idx=None, device=None, dtype=None,
     ):  # fmt: skip
         super().__init__()
-        if sparse:
-            raise NotImplementedError("EmbeddingBag: sparse=True is not supported; leave it out to get dense gradients")
         self.num_embeddings = num_embeddings
         self.embedding_dim = embedding_dim
         self.max_norm = max_norm
