@@ -22,6 +22,7 @@ STAND_INS = frozenset(
         "_inductor",
         "_inductor.config",
         "_jit_internal",
+        "_ops",
         "_tensor",
         "_tensor_str",
         "_utils",
