@@ -80,7 +80,7 @@ class _SpectralNorm(Module):
         with tg.no_grad():
             for _ in range(steps):
                 self._u.copy_(normalize(tg.mv(matrix, self._v), dim=0, eps=self.eps))
-                self._v.copy_(normalize(tg.mv(matrix.mT, self._u), dim=0, eps=self.eps))
+                self._v.copy_(normalize(tg.mv(matrix.mH, self._u), dim=0, eps=self.eps))
 
     def forward(self, weight):
         """The weight over its largest singular value."""
@@ -132,15 +132,15 @@ class _Orthogonal(Module):
             self.register_buffer("base", None)
 
     def _square(self, x):
-        skew = x.tril(-1)
+        skew = x.tril()
         columns = x.shape[-1]
         if columns < x.shape[-2]:
             skew = tg.cat([skew, skew.new_zeros((*x.shape[:-1], x.shape[-2] - columns))], -1)
-        skew = skew - skew.mT
+        skew = skew - skew.mH
         if self.orthogonal_map == "matrix_exp":
             return tg.linalg.matrix_exp(skew)
         identity = tg.eye(skew.shape[-1], dtype=skew.dtype, device=skew.device)
-        return tg.linalg.solve(identity + skew / 2, identity - skew / 2)
+        return tg.linalg.solve(identity - skew / 2, identity + skew / 2)
 
     def forward(self, x):
         """The orthogonal matrix."""
@@ -168,7 +168,7 @@ class _Orthogonal(Module):
         if not hasattr(self, "base"):
             return self._reflections(tall, wide)
         q, r = tg.linalg.qr(tall, mode="complete")
-        sign, columns = r.diagonal(dim1=-2, dim2=-1).sign(), tall.size(-1)
+        sign, columns = r.diagonal(dim1=-2, dim2=-1).sgn(), tall.size(-1)
         self.base = tg.cat([q[..., :columns] * sign.unsqueeze(-2), q[..., columns:]], -1)
         origin = tg.zeros_like(tall)
         origin.diagonal(dim1=-2, dim2=-1).fill_(-1.0)  # reflections along the axes, whose signs forward takes back
