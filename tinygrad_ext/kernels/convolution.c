@@ -1,5 +1,6 @@
 /* Kernels of convolution in one and two dimensions: they read and check the arguments for the maps of conv_maps.h and
  * conv_sums.h, once for shape and once for run. */
+#include "channels.h"
 #include "conv_maps.h"
 #include "conv_complex.h"
 #include "conv_sums.h"
@@ -13,6 +14,12 @@ static int images(tgx_call *c, const tgx_conv_sizes *g, int64_t channels, const 
     if (g->dims == 2) *at++ = image[0];
     *at = image[1];
     return 0;
+}
+
+/* Images have their channels inside where the input or the weight has, but for doubles, as PyTorch's have. */
+static int keep_channels(tgx_call *c) {
+    const tgx_tensor *x = tgx_in(c, 0), *w = tgx_in(c, 1);
+    return x->dtype == TGX_F64 ? 0 : tgx_keep_channels_by_copy(c, tgx_channels_inside(x) ? x : w);
 }
 
 /* The first time a BLAS is looked for Python runs, which may change any tensor: so it is done before a size is read for good. */
@@ -35,8 +42,8 @@ static int conv_shape(tgx_call *c, int dims) {
     if (dtype != own) c->outputs[0].via = TGX_I64;
     for (int i = 0; i < 3; i++)
         if (tgx_given(c, i)) tgx_need(c, i, dtype);
-    if (tgx_conv_forward_room(c, &g, tgx_part(dtype))) return TGX_FAILED;
-    return tgx_conv_complex_room(c, tgx_in(c, 0), tgx_in(c, 1));
+    if (tgx_conv_forward_room(c, &g, tgx_part(dtype)) || tgx_conv_complex_room(c, tgx_in(c, 0), tgx_in(c, 1))) return TGX_FAILED;
+    return keep_channels(c);
 }
 
 static int forward(tgx_call *c, const tgx_conv_sizes *g, const tgx_tensor *x, const tgx_tensor *w) {
@@ -53,7 +60,8 @@ static int conv_run(tgx_call *c, int dims) {
 static int conv1_shape(tgx_call *c) { return conv_shape(c, 1); }
 static int conv2_shape(tgx_call *c) { return conv_shape(c, 2); }
 static int conv1_run(tgx_call *c) { return conv_run(c, 1); }
-static int conv2_run(tgx_call *c) { return conv_run(c, 2); }
+static int conv2_rows(tgx_call *c) { return conv_run(c, 2); }
+static int conv2_run(tgx_call *c) { return tgx_run_rows(c, conv2_rows); }
 TGX_KERNEL(conv1d, conv1_shape, conv1_run, 0)
 TGX_KERNEL(conv2d, conv2_shape, conv2_run, 0)
 
@@ -111,14 +119,16 @@ static int window_shape(tgx_call *c) {
     if (look_for_blas(c) || read_windows(c, &g)) return TGX_FAILED;
     images(c, &g, g.outputs, g.out, tgx_in(c, 0)->dtype);
     need_both(c);
-    if (tgx_conv_forward_room(c, &g, tgx_part(tgx_in(c, 0)->dtype))) return TGX_FAILED;
-    return tgx_conv_complex_room(c, tgx_in(c, 0), tgx_in(c, 1));
+    if (tgx_conv_forward_room(c, &g, tgx_part(tgx_in(c, 0)->dtype)) || tgx_conv_complex_room(c, tgx_in(c, 0), tgx_in(c, 1)))
+        return TGX_FAILED;
+    return keep_channels(c);
 }
 
-static int window_run(tgx_call *c) {
+static int window_rows(tgx_call *c) {
     tgx_conv_sizes g;
     return read_windows(c, &g) ? TGX_FAILED : tgx_conv_parts(c, &g, forward);
 }
+static int window_run(tgx_call *c) { return tgx_run_rows(c, window_rows); }
 TGX_KERNEL(conv_window, window_shape, window_run, 0)
 
 /* (grad, weight, input_size, stride, padding, dilation, groups) */
@@ -141,14 +151,16 @@ static int input_grad_shape(tgx_call *c) {
     if (look_for_blas(c) || read_input_grad(c, &g)) return TGX_FAILED;
     images(c, &g, g.channels, g.size, tgx_in(c, 0)->dtype);
     need_both(c);
-    if (tgx_conv_input_grad_room(c, &g, tgx_part(tgx_in(c, 0)->dtype))) return TGX_FAILED;
-    return tgx_conv_complex_room(c, tgx_in(c, 0), tgx_in(c, 1));
+    if (tgx_conv_input_grad_room(c, &g, tgx_part(tgx_in(c, 0)->dtype)) || tgx_conv_complex_room(c, tgx_in(c, 0), tgx_in(c, 1)))
+        return TGX_FAILED;
+    return keep_channels(c);
 }
 
-static int input_grad_run(tgx_call *c) {
+static int input_grad_rows(tgx_call *c) {
     tgx_conv_sizes g;
     return read_input_grad(c, &g) ? TGX_FAILED : tgx_conv_parts(c, &g, tgx_conv_input_grad);
 }
+static int input_grad_run(tgx_call *c) { return tgx_run_rows(c, input_grad_rows); }
 TGX_KERNEL(conv_input_grad, input_grad_shape, input_grad_run, 0)
 
 /* (grad, input, weight_size, stride, padding, dilation, groups) */

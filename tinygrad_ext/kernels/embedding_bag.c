@@ -38,8 +38,9 @@ static int shape(tgx_call *c) {
     if (tgx_given(c, FACTORS)) {
         const tgx_tensor *f = tgx_in(c, FACTORS);
         if (f->dtype != w->dtype || !tgx_same_sizes(f, indices))
-            return tgx_fail(c, TGX_RUNTIME_ERROR, "expected per_sample_weights of input's shape %s and weight's type %s, but embedding_bag got shape "
-                            "%s and type %s", tgx_shape_text(indices), tgx_dtype_title(w->dtype), tgx_shape_text(f), tgx_dtype_title(f->dtype));
+            return tgx_fail(c, TGX_RUNTIME_ERROR, "expected per_sample_weights to have the same shape as input, %s, and to "
+                            "have the same type as weight, %s, but embedding_bag got shape %s and type %s", tgx_shape_text(indices),
+                            tgx_dtype_title(w->dtype), tgx_shape_text(f), tgx_dtype_title(f->dtype));
         tgx_need_dense(c, FACTORS);
     }
     tgx_output *out = tgx_fresh(c, 0, 2, w->dtype), *most = tgx_fresh(c, 3, mode == MOST ? 2 : 1, TGX_I64);

@@ -1,5 +1,6 @@
 /* Kernels that put tensors together: cat and stack. A small contiguous piece goes row by row through memcpy, any other
  * through the general copy, whose plan would cost a small piece more than its bytes. */
+#include "channels.h"
 #include "part.h"
 
 enum { PAIRS_GRAIN = 65536 };
@@ -8,7 +9,7 @@ enum { PAIRS_GRAIN = 65536 };
 static int put(tgx_call *c, const tgx_tensor *out, const tgx_tensor *t, int dim, int64_t start, int64_t width) {
     tgx_part to, from;
     if (t->count == 0) return 0;
-    if (t->flags & TGX_CONTIGUOUS && t->dtype == out->dtype && t->count <= TGX_SMALL) {
+    if (t->flags & out->flags & TGX_CONTIGUOUS && t->dtype == out->dtype && t->count <= TGX_SMALL) {
         int64_t inner = out->strides[dim] * tgx_itemsize[t->dtype], row = inner * width, pitch = inner * out->sizes[dim];
         char *at = out->data + start * inner, *end = t->data + t->count * tgx_itemsize[t->dtype];
 #define ROWS(T) for (const char *x = t->data; x < end; x += sizeof(T), at += pitch) memcpy(at, x, sizeof(T)); return 0
@@ -75,7 +76,10 @@ static int cat_shape(tgx_call *c) {
     tgx_output *o = tgx_fresh(c, 0, first->rank, dtype);
     for (int i = 0; i < first->rank; i++) o->dims[i] = first->sizes[i];
     o->dims[dim] = total;
-    return elements > 1e9 ? tgx_check_sizes(c, o->dims, o->rank, c->title) : 0;
+    if (elements > 1e9 && tgx_check_sizes(c, o->dims, o->rank, c->title)) return TGX_FAILED;
+    for (int i = 0; i < v->n; i++)
+        if (!skipped(v->tensors[i]) && !tgx_channels_inside(v->tensors[i])) return 0;
+    return tgx_keep_channels(c, first);
 }
 
 static int cat_run(tgx_call *c) {

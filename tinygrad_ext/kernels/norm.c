@@ -1,4 +1,5 @@
 /* Layer norm and batch norm with their derivatives. The loops are in norm_layer.h and norm_batch.h. */
+#include "channels.h"
 #include "norm_call.h"
 #include <math.h>
 #include "wide.h"
@@ -218,12 +219,16 @@ static int batch_norm_shape(tgx_call *c) {
         || check_rank(c, x, "batch_norm", "the input") || check_running(c, RUNNING_MEAN, x->dtype, "running_mean")
         || check_running(c, RUNNING_VAR, x->dtype, "running_var") || parameter(c, WEIGHT, x->dtype) || parameter(c, BIAS, x->dtype))
         return TGX_FAILED;
-    tgx_need_dense(c, 0);
     if (tgx_int(c, TRAINING) && x->count) tgx_changes(c, RUNNING_MEAN), tgx_changes(c, RUNNING_VAR);
     tgx_like(c, 0, x, x->dtype);
     for (int k = 1; k < 3; k++) tgx_fresh(c, k, 1, x->dtype)->dims[0] = job.channels;
     c->scratch_bytes = 2 * job.channels * (int64_t)(sizeof(double) + (size_t)tgx_itemsize[x->dtype]);
-    return 0;
+    if (!c->target && !(x->flags & TGX_CONTIGUOUS) && tgx_channels_dense(x)) {
+        if (tgx_int(c, TRAINING)) c->scratch_bytes += x->count * tgx_itemsize[x->dtype]; /* sums are those of rows */
+        return tgx_keep_channels(c, x);
+    }
+    tgx_need_dense(c, 0);
+    return tgx_keep_channels_by_copy(c, x);
 }
 
 /* Element i of a running statistic, wherever its stride puts it. */
@@ -249,6 +254,22 @@ static int statistics(tgx_call *c, tgx_batch_norm_job *job, char *mean, char *in
     return code;
 }
 
+/* The same of an input as it lies. Channels side by side are laid out in rows first, in `room`, so that the sums are the same. */
+static int sum_rows(tgx_call *c, tgx_batch_norm_job *job, char *room, char *mean, char *invstd) {
+    const tgx_tensor *x = tgx_in(c, 0);
+    int64_t strides[5], step = 1;
+    tgx_tensor rows = *x;
+    if (x->flags & TGX_CONTIGUOUS) return statistics(c, job, mean, invstd);
+    rows.data = room, rows.strides = strides;
+    for (int d = x->rank - 1; d >= 0; d--) strides[d] = step, step *= x->sizes[d];
+    int code = c->services->copy(&rows, x);
+    if (code) return code;
+    job->x = room;
+    code = statistics(c, job, mean, invstd);
+    job->x = x->data;
+    return code;
+}
+
 static void take_running(tgx_call *c, int64_t channels, int dtype, char *mean, char *invstd) {
     const tgx_tensor *m = tgx_in(c, RUNNING_MEAN), *v = tgx_in(c, RUNNING_VAR);
     for (int64_t i = 0; i < channels; i++) {
@@ -257,7 +278,7 @@ static void take_running(tgx_call *c, int64_t channels, int dtype, char *mean, c
     }
 }
 
-static int batch_norm_run(tgx_call *c) {
+static int batch_norm_rows(tgx_call *c) {
     const tgx_tensor *x = tgx_in(c, 0);
     const char *weight = data_of(c, WEIGHT), *bias = data_of(c, BIAS);
     char *mean = tgx_out(c, 1)->data, *invstd = tgx_out(c, 2)->data;
@@ -266,15 +287,20 @@ static int batch_norm_run(tgx_call *c) {
     open_batch(&job, x);
     job.a = c->scratch, job.b = job.a + job.channels;
     char *scale = (char *)(job.b + job.channels), *shift = scale + job.channels * tgx_itemsize[dtype];
-    if (tgx_int(c, TRAINING) && x->count) code = statistics(c, &job, mean, invstd);
+    if (tgx_int(c, TRAINING) && x->count) code = sum_rows(c, &job, shift + job.channels * tgx_itemsize[dtype], mean, invstd);
     else take_running(c, job.channels, dtype, mean, invstd);
     if (code) return code;
+    if (!(x->flags & TGX_CONTIGUOUS)) job.outer *= job.inner, job.inner = 1;
     for (int64_t i = 0; i < job.channels; i++) {
         put(scale, dtype, i, at(invstd, dtype, i) * (weight ? at(weight, dtype, i) : 1));
         put(shift, dtype, i, bias ? at(bias, dtype, i) : 0);
     }
     job.scale = scale, job.shift = shift;
     return run_rows(c, loops()->apply[dtype == TGX_F64], &job, x->count);
+}
+
+static int batch_norm_run(tgx_call *c) {
+    return tgx_in(c, 0)->flags & TGX_CONTIGUOUS ? tgx_run_rows(c, batch_norm_rows) : batch_norm_rows(c);
 }
 TGX_KERNEL(batch_norm, batch_norm_shape, batch_norm_run, TGX_MIXES)
 
@@ -331,4 +357,5 @@ static int batch_backward_run(tgx_call *c) {
     job.x = g->data, job.mean = zeros, job.scale = slope, job.shift = shift;
     return run_rows(c, loops()->apply[dtype == TGX_F64], &job, x->count);
 }
-TGX_KERNEL(batch_norm_backward, batch_backward_shape, batch_backward_run, TGX_MIXES)
+TGX_KEEPING(batch_backward, 1, batch_backward_shape, batch_backward_run)
+TGX_KERNEL(batch_norm_backward, batch_backward_kept_shape, batch_backward_kept_run, TGX_MIXES)

@@ -1,4 +1,5 @@
 /* Group norm, whose rows are some channels of an example, and its derivative. The loops are in norm_layer.h. */
+#include "channels.h"
 #include "norm_call.h"
 
 /* Whether x, of examples, channels and more, has whole groups, and each argument from `first` to before `end` a number a channel. */
@@ -34,7 +35,8 @@ static int group_norm_run(tgx_call *c) {
     job.out = tgx_out(c, 0)->data, job.weight = data_of(c, 2), job.bias = data_of(c, 3);
     return run(c, loops()->group[x->dtype == TGX_F64], &job, job.rows, x->count);
 }
-TGX_KERNEL(group_norm, group_norm_shape, group_norm_run, TGX_MIXES)
+TGX_KEEPING(group_norm, 0, group_norm_shape, group_norm_run)
+TGX_KERNEL(group_norm, group_norm_kept_shape, group_norm_kept_run, TGX_MIXES)
 
 /* (grad_output, self, num_groups, weight, eps): by self, and by weight and by bias for each example. */
 static int group_norm_backward_shape(tgx_call *c) {
@@ -59,4 +61,5 @@ static int group_norm_backward_run(tgx_call *c) {
     job.out = tgx_out(c, 0)->data, job.sums = tgx_out(c, 1)->data, job.shifts = tgx_out(c, 2)->data;
     return run(c, loops()->group_backward[x->dtype == TGX_F64], &job, job.rows, x->count);
 }
-TGX_KERNEL(group_norm_backward, group_norm_backward_shape, group_norm_backward_run, TGX_MIXES)
+TGX_KEEPING(group_norm_backward, 1, group_norm_backward_shape, group_norm_backward_run)
+TGX_KERNEL(group_norm_backward, group_norm_backward_kept_shape, group_norm_backward_kept_run, TGX_MIXES)

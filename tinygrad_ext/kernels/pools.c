@@ -1,6 +1,7 @@
 /* Kernels of pooling in one to three dimensions, with regular and adaptive windows, and their derivatives.
  *
  * The windows go into tables (pool.h), so one loop serves them all. Planes, or volumes, are dealt out to the threads. */
+#include "channels.h"
 #include "pool.h"
 #include "pooling.h"
 #include "reductions.h"
@@ -148,8 +149,10 @@ static int max1_run(tgx_call *c) { return max_run(c, 1); }
 static int max2_run(tgx_call *c) { return max_run(c, 2); }
 static int max3_run(tgx_call *c) { return max_run(c, 3); }
 TGX_KERNEL(max_pool1d, max1_shape, max1_run, 0)
-TGX_KERNEL(max_pool2d, max2_shape, max2_run, 0)
-TGX_KERNEL(max_pool3d, max3_shape, max3_run, 0)
+TGX_KEEPING(max2, 0, max2_shape, max2_run)
+TGX_KEEPING(max3, 0, max3_shape, max3_run)
+TGX_KERNEL(max_pool2d, max2_kept_shape, max2_kept_run, 0)
+TGX_KERNEL(max_pool3d, max3_kept_shape, max3_kept_run, 0)
 
 typedef struct { tgx_pool_row row; int dtype; const char *src; char *out; } rows_t;
 
@@ -175,7 +178,8 @@ static int max_values_run(tgx_call *c) {
     rows_t j = {{w.size[2], w.out[2], w.kernel[2], w.stride[2], w.pad[2], w.dilation[2]}, x->dtype, x->data, out->data};
     return tgx_range(c, run_rows, &j, out->count / w.out[2], GRAIN / (w.size[2] + 1) + 1);
 }
-TGX_KERNEL(max_pool_values, max_values_shape, max_values_run, 0)
+TGX_KEEPING(max_values, 0, max_values_shape, max_values_run)
+TGX_KERNEL(max_pool_values, max_values_kept_shape, max_values_kept_run, 0)
 
 /* (self, kernel_size, stride, padding, ceil_mode, count_include_pad), and divisor_override for images and volumes */
 static int read_mean(tgx_call *c, tgx_window *w, int dims) {
@@ -211,7 +215,8 @@ static int mean1_run(tgx_call *c) { return mean_run(c, 1); }
 static int mean2_run(tgx_call *c) { return mean_run(c, 2); }
 static int mean3_run(tgx_call *c) { return mean_run(c, 3); }
 TGX_KERNEL(avg_pool1d, mean1_shape, mean1_run, 0)
-TGX_KERNEL(avg_pool2d, mean2_shape, mean2_run, 0)
+TGX_KEEPING(mean2, 0, mean2_shape, mean2_run)
+TGX_KERNEL(avg_pool2d, mean2_kept_shape, mean2_kept_run, 0)
 TGX_KERNEL(avg_pool3d, mean3_shape, mean3_run, 0)
 
 /* ---- gradient of a mean: each window's share to its elements ----------------------------------------------------- */
@@ -274,7 +279,8 @@ static int mean_backward_run(tgx_call *c) {
     tgx_window w;
     return read_mean_backward(c, &w) ? TGX_FAILED : spread_run(c, &w, 0, (int)tgx_int(c, 6), divisor(c, 7));
 }
-TGX_KERNEL(avg_pool_backward, mean_backward_shape, mean_backward_run, 0)
+TGX_KEEPING(mean_backward, 0, mean_backward_shape, mean_backward_run)
+TGX_KERNEL(avg_pool_backward, mean_backward_kept_shape, mean_backward_kept_run, 0)
 
 /* ---- adaptive windows -------------------------------------------------------------------------------------------- */
 
@@ -311,10 +317,12 @@ ADAPTIVE(adaptive_max_pool1d, 1, MAX)
 ADAPTIVE(adaptive_max_pool2d, 2, MAX)
 ADAPTIVE(adaptive_max_pool3d, 3, MAX)
 TGX_KERNEL(adaptive_avg_pool1d, adaptive_avg_pool1d_shape, adaptive_avg_pool1d_run, 0)
-TGX_KERNEL(adaptive_avg_pool2d, adaptive_avg_pool2d_shape, adaptive_avg_pool2d_run, 0)
+TGX_KEEPING(adaptive_avg2, 0, adaptive_avg_pool2d_shape, adaptive_avg_pool2d_run)
+TGX_KEEPING(adaptive_max2, 0, adaptive_max_pool2d_shape, adaptive_max_pool2d_run)
+TGX_KERNEL(adaptive_avg_pool2d, adaptive_avg2_kept_shape, adaptive_avg2_kept_run, 0)
 TGX_KERNEL(adaptive_avg_pool3d, adaptive_avg_pool3d_shape, adaptive_avg_pool3d_run, 0)
 TGX_KERNEL(adaptive_max_pool1d, adaptive_max_pool1d_shape, adaptive_max_pool1d_run, 0)
-TGX_KERNEL(adaptive_max_pool2d, adaptive_max_pool2d_shape, adaptive_max_pool2d_run, 0)
+TGX_KERNEL(adaptive_max_pool2d, adaptive_max2_kept_shape, adaptive_max2_kept_run, 0)
 TGX_KERNEL(adaptive_max_pool3d, adaptive_max_pool3d_shape, adaptive_max_pool3d_run, 0)
 
 /* (grad, input_size, dims) */
@@ -336,7 +344,8 @@ static int adaptive_backward_run(tgx_call *c) {
     tgx_window w;
     return read_adaptive_backward(c, &w) ? TGX_FAILED : spread_run(c, &w, 1, 0, 0);
 }
-TGX_KERNEL(adaptive_avg_pool_backward, adaptive_backward_shape, adaptive_backward_run, 0)
+TGX_KEEPING(adaptive_backward, 0, adaptive_backward_shape, adaptive_backward_run)
+TGX_KERNEL(adaptive_avg_pool_backward, adaptive_backward_kept_shape, adaptive_backward_kept_run, 0)
 
 /* ---- places of the largest --------------------------------------------------------------------------------------- */
 
@@ -378,5 +387,6 @@ static int max_gather_shape(tgx_call *c) {
     return places_shape(c, at->sizes, at->rank, dims_of(c, 2), 0);
 }
 static int max_gather_run(tgx_call *c) { return places_run(c, dims_of(c, 2), 0); }
-TGX_KERNEL(max_pool_backward, max_backward_shape, max_backward_run, 0)
+TGX_KEEPING(max_backward, 0, max_backward_shape, max_backward_run)
+TGX_KERNEL(max_pool_backward, max_backward_kept_shape, max_backward_kept_run, 0)
 TGX_KERNEL(max_pool_gather, max_gather_shape, max_gather_run, 0)

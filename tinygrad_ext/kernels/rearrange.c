@@ -2,6 +2,7 @@
  *
  * Most are one or a few strided copies between well-chosen windows of input and output, so the general copy does the work,
  * in threads where it pays. */
+#include "channels.h"
 #include "part.h"
 #include "walk.h"
 
@@ -59,7 +60,8 @@ static int roll_shape(tgx_call *c) {
     }
     if (t->count == 0) tgx_like_order(c, 0, t, t->dtype);
     else tgx_like(c, 0, t, t->dtype);
-    if (named == 0) tgx_need_dense(c, 0);
+    if (named) return tgx_keep_channels(c, t);
+    tgx_need_dense(c, 0);
     return 0;
 }
 
@@ -218,8 +220,8 @@ static int pad_shape(tgx_call *c) {
                             "a negative output size, which is invalid. Check dimension %d of your input.", (long long)t->sizes[d],
                             (long long)low, (long long)high, d);
     }
-    if (tgx_check_sizes(c, o->dims, t->rank, "constant_pad_nd")) return TGX_FAILED;
-    return tgx_check_number(c, &c->args[2], t->dtype);
+    if (tgx_check_sizes(c, o->dims, t->rank, "constant_pad_nd") || tgx_check_number(c, &c->args[2], t->dtype)) return TGX_FAILED;
+    return tgx_keep_channels(c, t);
 }
 
 static int pad_run(tgx_call *c) {

@@ -6,6 +6,7 @@
  * dimensions in one loop, which for images that grow reads 4 or 8 elements for each of the result instead of 2. */
 #include "resample.h"
 #include <math.h>
+#include "channels.h"
 #include "isa.h"
 
 static const tgx_resample_table *loops(void) {
@@ -109,6 +110,12 @@ static void turned_##T(int64_t size, int64_t n, const int64_t *at, const T *weig
 WINDOWS(float)
 WINDOWS(double)
 
+/* Whether images are read as they lie, channels innermost: only what counts as `inner` is another. */
+static int in_channels(const tgx_call *c) {
+    const tgx_tensor *x = tgx_in(c, X);
+    return !(x->flags & TGX_CONTIGUOUS) && !c->target && tgx_channels_dense(x);
+}
+
 /* Whether the slices that are read are brought together, where x lies otherwise than in order: few of many, so that the others are
  * not copied. */
 static int brings_slices(const tgx_tensor *x, int64_t size, int64_t places, int mode) {
@@ -149,8 +156,8 @@ static int shape(tgx_call *c, int back) {
     if (size <= 0 || wanted <= 0)
         return tgx_fail(c, TGX_RUNTIME_ERROR, "Input and output sizes should be greater than 0, but got input %s and output size %lld",
                         tgx_shape_text(x), (long long)wanted);
-    const int slices = !back && brings_slices(x, size, wanted, mode);
-    if (!slices) tgx_need_dense(c, X);
+    const int inside = in_channels(c), slices = !back && !inside && brings_slices(x, size, wanted, mode);
+    if (!slices && !inside) tgx_need_dense(c, X);
     tgx_output *o = tgx_fresh(c, 0, x->rank, x->dtype);
     memcpy(o->dims, x->sizes, (size_t)x->rank * sizeof(int64_t));
     o->dims[tgx_int(c, DIM)] = wanted;
@@ -163,11 +170,13 @@ static int shape(tgx_call *c, int back) {
     c->scratch_bytes = window ? (back ? 2 * windows + 3 * wanted * (int64_t)sizeof(int64_t) : windows)
                               : places * taps_of(mode) * (int64_t)(sizeof(int64_t) + sizeof(double));
     if (slices) c->scratch_bytes += x->count / size * places * taps_of(mode) * tgx_itemsize[x->dtype];
-    return tgx_check_sizes(c, o->dims, x->rank, "interpolate");
+    if (tgx_check_sizes(c, o->dims, x->rank, "interpolate")) return TGX_FAILED;
+    return inside ? tgx_keep_channels(c, x) : tgx_keep_channels_by_copy(c, x);
 }
 
 static int run(tgx_call *c, int back) {
     const tgx_tensor *x = tgx_in(c, X);
+    const int inside = in_channels(c);
     tgx_tensor *out = tgx_out(c, 0);
     const int dim = (int)tgx_int(c, DIM), mode = mode_of(c->args[MODE].text), align = (int)tgx_int(c, ALIGN), wide = x->dtype == TGX_F64;
     const int64_t size = back ? tgx_int(c, SIZE) : x->sizes[dim], places = back ? x->sizes[dim] : tgx_int(c, SIZE);
@@ -178,7 +187,12 @@ static int run(tgx_call *c, int back) {
     int64_t *at = c->scratch;
     char *weight = (char *)(at + places * job.taps);
     if (!out->count) return 0;
-    for (int i = dim + 1; i < x->rank; i++) job.inner *= x->sizes[i];
+    if (inside) {
+        int64_t strides[5];
+        tgx_channels_strides(x->sizes, x->rank, strides);
+        job.inner = strides[dim];
+    } else
+        for (int i = dim + 1; i < x->rank; i++) job.inner *= x->sizes[i];
     for (int k = 0; k < TGX_TAPS; k++) {
         const int own = k < job.taps ? k : 0;
         job.at[k] = at + own * places, job.weight[k] = weight + own * places * tgx_itemsize[x->dtype];
@@ -195,7 +209,7 @@ static int run(tgx_call *c, int back) {
         for (int k = 0; k < 3; k++) job.at[k] = turned + k * size;
         job.weight[0] = own, job.places = size, job.size = places, back = 0;
     }
-    if (!back && brings_slices(x, size, places, mode)
+    if (!back && !inside && brings_slices(x, size, places, mode)
         && bring_slices(c, x, dim, &job, at, (char *)c->scratch + places * job.taps * (int64_t)(sizeof(int64_t) + sizeof(double))))
         return TGX_FAILED;
     const ptrdiff_t plane = (size > places ? size : places) * job.inner;
@@ -203,9 +217,11 @@ static int run(tgx_call *c, int back) {
 }
 
 static int resample_shape(tgx_call *c) { return shape(c, 0); }
-static int resample_run(tgx_call *c) { return run(c, 0); }
+static int resample_rows(tgx_call *c) { return run(c, 0); }
+static int resample_run(tgx_call *c) { return in_channels(c) ? run(c, 0) : tgx_run_rows(c, resample_rows); }
 TGX_KERNEL(resample, resample_shape, resample_run, 0)
 
 static int resample_backward_shape(tgx_call *c) { return shape(c, 1); }
-static int resample_backward_run(tgx_call *c) { return run(c, 1); }
+static int resample_backward_rows(tgx_call *c) { return run(c, 1); }
+static int resample_backward_run(tgx_call *c) { return in_channels(c) ? run(c, 1) : tgx_run_rows(c, resample_backward_rows); }
 TGX_KERNEL(resample_backward, resample_backward_shape, resample_backward_run, 0)

@@ -240,7 +240,10 @@ def _channel_dropout(name, ranks, input, p, training, inplace):
         if name == "dropout1d":
             raise RuntimeError(f"{expected} It drops whole channels; dropout drops single elements.")
         alone = name == "dropout3d"  # whatever has not five dimensions is one example
-        _warn_of_rank(f"{expected} It is taken as {'(C, *)' if alone else '(N, C, *)'}, whose channels are dropped.")
+        _warn_of_rank(
+            f"{name}: Received a {rank}-D input to {name}, which takes {ranks[0]} or {ranks[1]} dimensions. It is "
+            f"taken as {'(C, *)' if alone else '(N, C, *)'}, whose channels are dropped; dropout drops single elements."
+        )
         if rank + alone < 2 and training and p != 0:
             raise RuntimeError(f"{expected} There are no channels to drop; dropout drops single elements.")
     if alone:

@@ -26,8 +26,8 @@ def _pack(input, lengths, batch_first):
         )
     if any(a < b for a, b in itertools.pairwise(counts)):
         raise RuntimeError(
-            f"`lengths` array must be sorted in decreasing order when `enforce_sorted` is True, but it is {counts}: "
-            "pass enforce_sorted=False, and they are sorted here"
+            "`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. You can pass "
+            f"`enforce_sorted=False`, and they are sorted here: got {counts}"
         )
     if not counts or counts[0] > x.shape[0]:
         raise RuntimeError(

@@ -5,6 +5,7 @@ import math
 
 import tinygrad_ext as tg
 from tinygrad_ext.core.call.op_tables import functions
+from tinygrad_ext.ops.formats import kept_format
 from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.halves import rounded_once
 from tinygrad_ext.ops.record import op
@@ -265,15 +266,17 @@ def _resized(input, sizes, factors, mode, align, antialias):
         y = (_bytes if input.dtype == tg.uint8 else line)(
             y, place, out, factor, align, *[line] * (input.dtype == tg.uint8)
         )
-    return y.permute([order.index(dim) for dim in range(len(order))]).contiguous() if order else y
+    y = y.permute([order.index(dim) for dim in range(len(order))]) if order else y
+    return y.contiguous(memory_format=kept_format(input)) if order or input.dtype == tg.uint8 else y
 
 
 def _order_in_memory(input, sizes):
-    """The order of dimensions in which images that shrink are read where they lie, as channels_last ones; of those
-    that grow the images are put in order, which moves fewer elements than to do so with the result."""
+    """The order of dimensions in which images that shrink are read where they lie; of those that grow the images are
+    put in order, which moves fewer elements than to do so with the result. Of channels_last ones the kernel knows."""
     strides = input.stride()
     order = sorted(range(len(strides)), key=lambda dim: -strides[dim])
-    return order if order != sorted(order) and math.prod(sizes) < math.prod(input.shape[2:]) else []
+    grows = math.prod(sizes) >= math.prod(input.shape[2:])
+    return [] if grows or order == sorted(order) or order == [0, *range(2, len(order)), 1] else order
 
 
 def _samples(make):

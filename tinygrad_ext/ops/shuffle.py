@@ -2,11 +2,22 @@
 
 import tinygrad_ext as tg
 from tinygrad_ext.core.call.op_tables import functions
+from tinygrad_ext.ops.formats import kept_format
 from tinygrad_ext.ops.halves import rounded_once
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
 
 _ALL = "bool int float half complex"
+
+
+def _put(self, parts, n, made, inside):
+    """Elements in their new places, images of `made` channels, rows and columns. For channels_last images they are
+    copied in the order `inside` of dimensions, in which the channels are the last."""
+    batch = parts.shape[:n]
+    if kept_format(self) is tg.contiguous_format:
+        return parts.clone(memory_format=tg.contiguous_format).reshape((*batch, *made))
+    parts = parts.permute((*range(n), *inside)).clone(memory_format=tg.contiguous_format)
+    return parts.reshape((*batch, made[1], made[2], made[0])).permute((0, 3, 1, 2))
 
 
 def _shuffled(self, upscale_factor):
@@ -26,7 +37,10 @@ def _shuffled(self, upscale_factor):
     n, made = len(batch), channels // (r * r)
     parts = self.reshape((*batch, made, r, r, height, width))
     order = (*range(n), n, n + 3, n + 1, n + 4, n + 2)
-    return parts.permute(order).clone(memory_format=tg.contiguous_format).reshape((*batch, made, height * r, width * r))
+    if self.is_contiguous():
+        made = (*batch, made, height * r, width * r)
+        return parts.permute(order).clone(memory_format=tg.contiguous_format).reshape(made)
+    return _put(self, parts.permute(order), n, (made, height * r, width * r), (n + 1, n + 2, n + 3, n + 4, n))
 
 
 def _unshuffled(self, downscale_factor):
@@ -47,11 +61,8 @@ def _unshuffled(self, downscale_factor):
     n = len(batch)
     parts = self.reshape((*batch, channels, height // r, r, width // r, r))
     order = (*range(n), n, n + 2, n + 4, n + 1, n + 3)
-    return (
-        parts.permute(order)
-        .clone(memory_format=tg.contiguous_format)
-        .reshape((*batch, channels * r * r, height // r, width // r))
-    )
+    made = (channels * r * r, height // r, width // r)
+    return _put(self, parts.permute(order), n, made, (n + 3, n + 4, n, n + 1, n + 2))
 
 
 def _np_shuffled(x, r):
@@ -100,7 +111,8 @@ def _channels(self, groups):
             f"Number of channels must be divisible by groups. Got {channels} channels and {groups} groups."
         )
     parts = self.reshape((self.shape[0], groups, channels // groups, *self.shape[2:]))
-    return parts.transpose(1, 2).clone(memory_format=tg.contiguous_format).reshape(self.shape)
+    made = parts.transpose(1, 2).clone(memory_format=tg.contiguous_format).reshape(self.shape)
+    return made if self.is_contiguous() else made.contiguous(memory_format=kept_format(self))
 
 
 op(

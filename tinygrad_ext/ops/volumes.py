@@ -5,14 +5,16 @@ import math
 import tinygrad_ext as tg
 from tinygrad_ext.core.call.op_tables import functions
 from tinygrad_ext.ops import batching_layers, forward
+from tinygrad_ext.ops.formats import kept_format
 from tinygrad_ext.ops.pool_values import largest, largest_or_places
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
 
 
-def _each(value, dims, name, argument):
+def _each(value, dims, name, argument, spread=True):
+    """A number for each dimension. Not all of PyTorch's ops `spread` the only one of a tuple."""
     values = list(value) if isinstance(value, (tuple, list)) else [value]
-    values = values * dims if len(values) == 1 else values
+    values = values * dims if len(values) == 1 and (spread or isinstance(value, int)) else values
     if len(values) != dims:
         raise RuntimeError(f"{name}: {argument} must either be a single int, or a tuple of {dims} ints, got {value}")
     return values
@@ -188,7 +190,8 @@ def _max_unpool(dims):
         lead = input.shape[:-dims]
         start = input.new_zeros(*lead, math.prod(sizes))
         flat = [t.reshape(*lead, math.prod(input.shape[-dims:])) for t in (indices, input)]
-        return start.scatter(-1, *flat).reshape(*lead, *sizes)
+        y = start.scatter(-1, *flat).reshape(*lead, *sizes)
+        return y.contiguous(memory_format=kept_format(input)) if dims == 2 and not input.is_contiguous() else y
 
     return run
 
@@ -231,13 +234,13 @@ def _fractional(dims):
     name = f"fractional_max_pool{dims}d"
 
     def run(input, kernel_size, output_size, output_ratio, return_indices, _random_samples):
-        kernel = _each(kernel_size, dims, name, "kernel_size")
+        kernel = _each(kernel_size, dims, name, "kernel_size", False)
         if output_size is None and output_ratio is None:
             raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
         if output_size is None:
             ratio = _each(output_ratio, dims, name, "output_ratio")
             output_size = [int(n * r) for n, r in zip(input.shape[-dims:], ratio)]
-        out = _each(output_size, dims, name, "output_size")
+        out = _each(output_size, dims, name, "output_size", False)
         if input.dim() not in (dims + 1, dims + 2):
             raise RuntimeError(f"{name}: Expected {dims + 1}D or {dims + 2}D tensor, but got: {list(input.shape)}")
         if 0 in tuple(input.shape[-dims - 1 :]):

@@ -165,7 +165,7 @@ class PruningContainer(BasePruningMethod):
             left = (slice(None),) * t.dim()
         else:
             raise ValueError(f"Unrecognized PRUNING_TYPE {method.PRUNING_TYPE}")
-        mask = default_mask.detach().clone()
+        mask = default_mask.detach().to(dtype=t.dtype, copy=True)
         mask[left] = method.compute_mask(t[left], default_mask=default_mask[left]).to(dtype=mask.dtype)
         return mask
 
