@@ -125,6 +125,7 @@ static int flatten_shape(tgx_call *c) {
     int first = (int)tgx_int(c, 1), last = (int)tgx_int(c, 2), n = first + 1;
     if (first > last)
         return tgx_fail(c, TGX_RUNTIME_ERROR, "flatten() has invalid args: start_dim cannot come after end_dim, got %d and %d", first, last);
+    if (first == last && t->rank) return tgx_same(c, 0, 0), 0; /* as PyTorch: the tensor itself */
     tgx_output *o = tgx_view(c, 0, 0, t->rank ? t->rank - (last - first) : 1);
     for (int i = 0; i < first; i++) o->sizes[i] = t->sizes[i];
     if (tgx_counted(c, t->sizes + first, t->rank ? last - first + 1 : 0, &o->sizes[first], "flatten")) return TGX_FAILED;

@@ -182,6 +182,10 @@ def _meshgrid(tensors, indexing):
             )
         if t.dtype != tensors[0].dtype:
             raise RuntimeError("meshgrid expects all tensors to have the same dtype")
+        if t.device != tensors[0].device:
+            raise RuntimeError(
+                f"meshgrid expects all tensors to have the same device: got {tensors[0].device} and {t.device}"
+            )
     swap = indexing == "xy" and len(tensors) > 1
     axes = [tensors[1], tensors[0], *tensors[2:]] if swap else tensors
     shape = [t.numel() for t in axes]

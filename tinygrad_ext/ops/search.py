@@ -213,6 +213,11 @@ def _unique(self, dim, return_inverse, return_counts, ordered):
         inverse = inverse.reshape(self.shape) if return_inverse else None
     else:
         moved = self.movedim(dim, 0)
+        if not moved.numel() and len(moved):
+            raise RuntimeError(
+                "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied: got shape "
+                f"{list(self.shape)} and dim={dim}"
+            )
         rows = moved.reshape(moved.shape[0], -1) if moved.numel() else moved.reshape(moved.shape[0], 0)
         values, inverse, counts = _grouped(
             rows, _order_of_rows(rows) if ordered else None, return_inverse, return_counts

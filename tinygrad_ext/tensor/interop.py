@@ -220,7 +220,8 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
         )
     if count < 0 and (have - offset) % size:
         raise ValueError(
-            f"buffer length ({have} bytes) after offset ({offset} bytes) must be a multiple of element size ({size})"
+            f"buffer length ({have - offset} bytes) after offset ({offset} bytes) must be a multiple of element size "
+            f"({size})"
         )
     count = (have - offset) // size if count < 0 else count
     if offset + count * size > have:

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 from tinygrad_ext.core.call.boundary import boundary
 
+from . import _tree_paths
+from ._tree_paths import GetAttrKey, MappingKey, SequenceKey
 from ._trees import LeafSpec, TreeSpec
 from ._trees import flatten as _flatten
 from ._trees import kind_of as _kind_of
@@ -19,21 +21,29 @@ from ._trees import unflatten as _unflatten
 from ._trees import unregister as _unregister
 
 __all__ = [
+    "GetAttrKey",
     "LeafSpec",
+    "MappingKey",
+    "SequenceKey",
     "TreeSpec",
+    "key_get",
+    "keystr",
     "register_pytree_node",
     "tree_all",
     "tree_all_only",
     "tree_any",
     "tree_any_only",
     "tree_flatten",
+    "tree_flatten_with_path",
     "tree_is_leaf",
     "tree_iter",
     "tree_leaves",
+    "tree_leaves_with_path",
     "tree_map",
     "tree_map_",
     "tree_map_only",
     "tree_map_only_",
+    "tree_map_with_path",
     "tree_structure",
     "tree_unflatten",
 ]
@@ -55,7 +65,7 @@ class _SupportedNodes(Mapping):
 
     def __getitem__(self, cls):
         kind = _kind_of(namedtuple("_", "")(), None) if cls is namedtuple else _kinds()[cls]
-        return NodeDef(cls, *kind)
+        return NodeDef(cls, *kind, _tree_paths.keyed.get(cls))
 
     def __iter__(self):
         return iter([*_kinds(), namedtuple])
@@ -79,20 +89,24 @@ def _is_leaf(tree, is_leaf=None):
 
 def _register_pytree_node(cls, flatten_fn, unflatten_fn, **others):
     """`register_pytree_node` by the name it once had."""
-    register_pytree_node(cls, flatten_fn, unflatten_fn)
+    register_pytree_node(cls, flatten_fn, unflatten_fn, **others)
 
 
 @boundary
-def register_pytree_node(cls, flatten_fn, unflatten_fn, **others):
+def register_pytree_node(cls, flatten_fn, unflatten_fn, *, flatten_with_keys_fn=None, **others):
     """Let values of a class be containers: flatten_fn(value) -> (list of children, context), and
-    unflatten_fn(children, context) back. Raises ValueError for a class that is registered already.
+    unflatten_fn(children, context) back. flatten_with_keys_fn(value) -> (list of (key, child), context) is what the
+    functions of paths need. Raises ValueError for a class that is registered already.
     """
     _register(cls, flatten_fn, unflatten_fn)
+    if flatten_with_keys_fn is not None:
+        _tree_paths.keyed[cls] = flatten_with_keys_fn
 
 
 def _deregister_pytree_node(cls):
     """Let values of a class be leaves again."""
     _unregister(cls)
+    _tree_paths.keyed.pop(cls, None)
 
 
 @boundary
@@ -106,6 +120,39 @@ def tree_flatten(tree, is_leaf=None):
 def tree_unflatten(leaves, treespec):
     """The tree of a spec with new leaves. Raises ValueError where their number does not fit."""
     return _unflatten(leaves, treespec)
+
+
+@boundary
+def tree_flatten_with_path(tree, is_leaf=None):
+    """([(path, leaf), ...], spec) of a tree; a path is a tuple of keys, one for each container around the leaf."""
+    found = []
+    return found, _tree_paths.walk(tree, (), found, is_leaf)
+
+
+@boundary
+def tree_leaves_with_path(tree, is_leaf=None):
+    """The (path, leaf) pairs of a tree, in order."""
+    return tree_flatten_with_path(tree, is_leaf)[0]
+
+
+@boundary
+def tree_map_with_path(func, tree, *rests, is_leaf=None):
+    """A tree of func(path, leaf, ...) over one tree, or over several of the same structure."""
+    found, spec = tree_flatten_with_path(tree, is_leaf)
+    others = [_leaves_up_to(spec, rest) for rest in rests]
+    return _unflatten([func(*pair, *more) for pair, *more in zip(found, *others)], spec)
+
+
+def keystr(kp):
+    """A path as it is written behind the name of a tree."""
+    return "".join(map(str, kp))
+
+
+def key_get(obj, kp):
+    """What stands in a tree at the end of a path."""
+    for key in kp:
+        obj = key.get(obj)
+    return obj
 
 
 def _walk(tree, is_leaf):
@@ -168,7 +215,9 @@ def tree_map_(func, tree, *rests, is_leaf=None):
 
 @boundary
 def tree_map_only(type_or_types, func, tree, is_leaf=None):
-    """A tree of func(leaf) for leaves of a type, the others unchanged."""
+    """A tree of func(leaf) for leaves of a type, or those that a function says True for, the others unchanged."""
+    if callable(type_or_types) and not isinstance(type_or_types, type):
+        return tree_map(lambda x: func(x) if type_or_types(x) else x, tree, is_leaf=is_leaf)
     return tree_map(lambda x: func(x) if isinstance(x, type_or_types) else x, tree, is_leaf=is_leaf)
 
 

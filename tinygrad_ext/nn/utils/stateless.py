@@ -40,7 +40,7 @@ def _reparametrize_module(module, parameters_and_buffers, *, tie_weights=False, 
     before = {}
     try:
         for name, value in values.items():
-            if not isinstance(value, Tensor):
+            if value is not None and not isinstance(value, Tensor):
                 raise TypeError(f"functional_call: expected '{name}' to be a Tensor, got {type(value).__name__}")
             before[name] = _swap(*places[name], value)
         yield
