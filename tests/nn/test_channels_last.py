@@ -90,9 +90,11 @@ def test_windows_with_gaps_are_taken_as_channels_last_too(name):
     shape, run = OPS[name]
     n, channels, height, width = shape
     wide = of(n, channels, 2 * height, width).contiguous(memory_format=tg.channels_last)
-    narrow = wide[:, :, ::2]
-    y = run(narrow)
-    assert y.is_contiguous(memory_format=tg.channels_last) and tg.equal(run(rows(narrow)), rows(y))
+    more = of(n, 2 * channels, height, width).contiguous(memory_format=tg.channels_last)
+    for narrow in (wide[:, :, ::2], more[:, ::2], more[:, :channels]):
+        y = run(narrow)
+        assert y.is_contiguous(memory_format=tg.channels_last) and tg.equal(run(rows(narrow)), rows(y))
+    assert run(wide[:, :1].expand(n, channels, -1, -1)[:, :, ::2]).is_contiguous()
 
 
 @pytest.mark.parametrize("dtype", [tg.float16, tg.bfloat16, tg.float64])

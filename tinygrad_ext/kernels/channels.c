@@ -7,7 +7,7 @@
 
 int tgx_channels_inside(const tgx_tensor *t) {
     int64_t least = 0;
-    if ((t->rank != 4 && t->rank != 5) || t->strides[1] != 1) return 0;
+    if ((t->rank != 4 && t->rank != 5) || t->strides[1] == 0) return 0;
     for (int i = 0, d = 1; i < t->rank; i++, d = i == t->rank - 1 ? 0 : t->rank - i) {
         if (t->sizes[d] == 0 || t->strides[d] < least || (d == 0 && least == t->strides[1])) return 0;
         least = t->strides[d] * (t->sizes[d] > 1 ? t->sizes[d] : 1);
