@@ -114,6 +114,15 @@ def test_bytes_that_are_resized_keep_their_order(mode, size):
     assert y.is_contiguous() and laid.is_contiguous(memory_format=tg.channels_last) and tg.equal(y, laid)
 
 
+def test_a_single_volume_and_stacks_of_images_are_no_images():
+    volume = of(8, 4, 5, 6).contiguous(memory_format=tg.channels_last)
+    for run in (lambda x: F.conv3d(x, of(4, 8, 3, 3, 3)), lambda x: F.avg_pool3d(x, 2), lambda x: F.max_pool3d(x, 2)):
+        assert tg.equal(run(volume), run(rows(volume)))
+    stacks = of(2, 3, 4, 6, 6).contiguous(memory_format=tg.channels_last_3d)
+    for run in (lambda x: F.pixel_shuffle(x, 2), lambda x: F.pixel_unshuffle(x, 3), lambda x: F.channel_shuffle(x, 3)):
+        assert tg.equal(run(stacks), run(rows(stacks)))
+
+
 def test_what_is_both_stays_row_major():
     one_place = of(2, 8, 1, 1)
     assert F.interpolate(one_place, (2, 3)).is_contiguous()

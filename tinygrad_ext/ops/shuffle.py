@@ -14,7 +14,7 @@ def _put(self, parts, n, made, inside):
     """Elements in their new places, images of `made` channels, rows and columns. For channels_last images they are
     copied in the order `inside` of dimensions, in which the channels are the last."""
     batch = parts.shape[:n]
-    if kept_format(self) is tg.contiguous_format:
+    if self.dim() != 4 or kept_format(self) is tg.contiguous_format:
         return parts.clone(memory_format=tg.contiguous_format).reshape((*batch, *made))
     parts = parts.permute((*range(n), *inside)).clone(memory_format=tg.contiguous_format)
     return parts.reshape((*batch, made[1], made[2], made[0])).permute((0, 3, 1, 2))

@@ -270,7 +270,7 @@ def _conv3d(input, weight, bias, stride, padding, dilation, groups):
     planes = stacks.reshape(n * depth, channels * deep, *x.shape[3:])
     flat = weight.reshape(weight.shape[0], weight.shape[1] * deep, *weight.shape[3:])
     y = tg.conv2d(planes, flat, bias, stride[1:], padding[1:], dilation[1:], groups)
-    format = tg.contiguous_format if x.dtype == tg.float64 else kept_format(input, weight)
+    format = tg.contiguous_format if x.dtype == tg.float64 else kept_format(x, weight)
     y = y.reshape(n, depth, *y.shape[1:]).transpose(1, 2).contiguous(memory_format=format)
     return y if input.dim() == 5 else y.squeeze(0)
 
