@@ -86,3 +86,15 @@ def test_conditions_raise_what_their_names_say():
         tg._check_tensor_all(tg.tensor([True, False]))
     with pytest.raises(RuntimeError, match="told"):
         tg._assert_async(tg.zeros(1), "told")
+
+
+@pytest.mark.parametrize("name", ["_foreach_addcdiv", "_foreach_addcmul"])
+def test_a_tensor_holds_a_factor_for_each(name):
+    tensors, run = [tg.ones(2), tg.full((3,), 2.0)], getattr(tg, name)
+    expected = run(tensors, tensors, tensors, [0.5, 2.0])
+    for factors in ({"scalars": tg.tensor([0.5, 2.0])}, {"scalars": [0.5, 2.0]}):
+        assert all(map(tg.equal, run(tensors, tensors, tensors, **factors), expected))
+    assert all(map(tg.equal, run(tensors, tensors, tensors, tg.tensor([0.5, 2.0], dtype=tg.float64)), expected))
+    for factors, text in ((tg.tensor(0.5), "of dimension 1. Got 0"), (tg.ones(3), "of length 2 but got 3 instead")):
+        with pytest.raises(RuntimeError, match=text):
+            run(tensors, tensors, tensors, factors)

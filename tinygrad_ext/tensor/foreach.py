@@ -113,6 +113,19 @@ def _column(values, count):
     )
 
 
+def _factors(values, count):
+    """One factor for each of the tensors; a tensor holds them all."""
+    if not isinstance(values, Tensor):
+        return _column(values, count)
+    if values.dim() != 1:
+        raise RuntimeError(f"Expected packed scalar Tensor to be of dimension 1. Got {values.dim()} instead.")
+    if values.numel() != count:
+        raise RuntimeError(
+            f"Expected length of scalars to match input of length {count} but got {values.numel()} instead."
+        )
+    return values.tolist()
+
+
 def make(name):
     """The function of a name."""
     op = name[len(PREFIX) :].rstrip("_")
@@ -126,13 +139,14 @@ def make(name):
             raise TypeError(f"{name}(): argument 'self' must be a list of tensors, not {type(self).__name__}")
         if not first:
             raise RuntimeError(f"{name}: Tensor list must have at least one tensor.")
-        if "scalars" in kwargs:
-            kwargs["value"] = kwargs.pop("scalars")
         count = len(first)
+        if "scalars" in kwargs:
+            kwargs["value"] = _factors(kwargs.pop("scalars"), count)
+        if op in ("addcdiv", "addcmul") and len(args) == 3:  # the factor is an argument by name there
+            *args, factors = args
+            kwargs["value"] = _factors(factors, count)
         rows = zip(*(_column(a, count) for a in (self, *args)), strict=True) if args else ((t,) for t in self)
         named = {key: _column(value, count) for key, value in kwargs.items()}
-        if op in ("addcdiv", "addcmul") and len(args) == 3:  # the factor is an argument by name there
-            rows, named = ((t, a, b) for t, a, b, _ in [*rows]), {"value": _column(args[2], count)}
         found = [each(*row, **{key: value[i] for key, value in named.items()}) for i, row in enumerate(rows)]
         return self if in_place else tuple(found)
 
