@@ -46,23 +46,27 @@ static int euclid_shape(tgx_call *c) {
     return 0;
 }
 
-#define TURN(T) \
-    for (int64_t b = 0; b < batch; b++) \
-        for (int64_t j = 0; j < n; j++) \
-            for (int64_t k = 0; k < job.depth; k++) \
-                ((T *)c->scratch)[(b * job.depth + k) * job.whole + j] = ((const T *)x2->data)[(b * n + j) * job.depth + k];
+/* Rows of x2 along the vectors, a matrix of n rows. */
+static __attribute__((noinline)) void turn(char *to, const char *from, int64_t n, const tgx_distance_job *job, int wide) {
+    for (int64_t j = 0; j < n; j++)
+        for (int64_t k = 0; k < job->depth; k++) {
+            if (wide) ((int64_t *)to)[k * job->whole + j] = ((const int64_t *)from)[j * job->depth + k];
+            else ((int32_t *)to)[k * job->whole + j] = ((const int32_t *)from)[j * job->depth + k];
+        }
+}
 
 /* Of x1 and x2, which are argument `first` and the next, in groups of so many rows. */
 static int distances(tgx_call *c, int first, const tgx_distance_fn *fn, int group, double p) {
     const tgx_tensor *x1 = tgx_in(c, first), *x2 = tgx_in(c, first + 1), *out = tgx_out(c, 0);
-    const int64_t n = x2->sizes[x2->rank - 2];
+    const int64_t n = x2->sizes[x2->rank - 2], size = tgx_itemsize[x2->dtype];
     tgx_distance_job job = {.out = out->data, .x1 = x1->data, .turned = c->scratch, .rows = x1->sizes[x1->rank - 2], .columns = n,
                             .whole = whole(x2), .depth = x1->sizes[x1->rank - 1], .p = p};
     if (first) job.weight = tgx_in(c, 0)->data, job.distances = tgx_in(c, 3)->data;
     if (!out->count) return 0;
     const int64_t batch = out->count / out->sizes[out->rank - 1] / job.rows, groups = (job.rows + group - 1) / group;
     memset(c->scratch, 0, (size_t)c->scratch_bytes);
-    if (x1->dtype == TGX_F32) TURN(float) else TURN(double)
+    for (int64_t b = 0; b < batch; b++)
+        turn((char *)c->scratch + b * job.depth * job.whole * size, x2->data + b * n * job.depth * size, n, &job, size == 8);
     return tgx_range(c, fn[x1->dtype == TGX_F64], &job, batch * groups, 1 + TGX_SMALL / (group * (n + 1) * (job.depth + 4)));
 }
 static int euclid_run(tgx_call *c) { return distances(c, 0, loops()->euclid, TGX_DISTANCE_ROWS, 2); }
@@ -78,6 +82,50 @@ static int row_distances_run(tgx_call *c) {
     return distances(c, 0, p == 1 ? loops()->city : isinf(p) ? loops()->most : loops()->powers, TGX_DISTANCE_ROWS, p);
 }
 TGX_KERNEL(row_distances, row_distances_shape, row_distances_run, 0)
+
+/* Of each two rows of one matrix, in the order (0, 1), (0, 2), ..., (1, 2), ...: (x, p). A group meets the rows from its own
+ * vector on. */
+static int row_pairs_shape(tgx_call *c) {
+    const tgx_tensor *x = tgx_in(c, 0);
+    const double p = tgx_float(c, 1);
+    if ((x->dtype != TGX_F32 && x->dtype != TGX_F64) || x->rank < 2 || !(p > 0))
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "_row_pairs: x must be matrices of float32 or float64 and p greater than 0, got %s %s and %g",
+                        tgx_dtype_title(x->dtype), tgx_shape_text(x), p);
+    const int64_t n = x->sizes[x->rank - 2];
+    tgx_output *o = tgx_fresh(c, 0, x->rank - 1, x->dtype);
+    memcpy(o->dims, x->sizes, (size_t)(x->rank - 2) * sizeof *o->dims);
+    if (n > INT32_MAX)
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "_row_pairs: each two of %lld rows are too many: give fewer rows", (long long)n);
+    o->dims[x->rank - 2] = n * (n - 1) / 2;
+    tgx_need_dense(c, 0);
+    c->scratch_bytes = (x->sizes[x->rank - 1] + TGX_DISTANCE_ROWS) * whole(x) * tgx_itemsize[x->dtype];
+    return 0;
+}
+
+static int row_pairs_run(tgx_call *c) {
+    const tgx_tensor *x = tgx_in(c, 0);
+    const int64_t n = x->sizes[x->rank - 2], size = tgx_itemsize[x->dtype], lanes = 64 / size, all = tgx_out(c, 0)->count;
+    const double p = tgx_float(c, 1);
+    const tgx_distance_fn run = (p == 2 ? loops()->euclid : p == 1 ? loops()->city : isinf(p) ? loops()->most : loops()->powers)
+        [x->dtype == TGX_F64];
+    tgx_distance_job job = {.x1 = x->data, .whole = whole(x), .depth = x->sizes[x->rank - 1], .p = p};
+    job.out = (char *)c->scratch + job.depth * job.whole * size;
+    memset(c->scratch, 0, (size_t)c->scratch_bytes);
+    char *out = tgx_out(c, 0)->data, *const end = out + all * size;
+    while (out < end) {
+        turn(c->scratch, job.x1, n, &job, size == 8);
+        for (int64_t i = 0; i < n; i += TGX_DISTANCE_ROWS, job.x1 += job.rows * job.depth * size) {
+            const int64_t from = (i + 1) / lanes * lanes;
+            job.rows = n - i < TGX_DISTANCE_ROWS ? n - i : TGX_DISTANCE_ROWS, job.columns = n - from;
+            job.turned = (char *)c->scratch + from * size;
+            run(&job, 0, 1);
+            for (int64_t r = i; r < i + job.rows; out += (n - ++r) * size)
+                memcpy(out, job.out + ((r - i) * job.columns + r + 1 - from) * size, (size_t)((n - 1 - r) * size));
+        }
+    }
+    return 0;
+}
+TGX_KERNEL(row_pairs, row_pairs_shape, row_pairs_run, 0)
 
 /* Slopes of those by the coordinates of x1: (weight, x1, x2, distances, p). */
 static int row_slopes_shape(tgx_call *c) {

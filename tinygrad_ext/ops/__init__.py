@@ -55,6 +55,7 @@ FAMILIES = (
     "histograms",
     "norms",
     "distances",
+    "row_pairs",
     "shuffle",
     "scan",
     "fft",

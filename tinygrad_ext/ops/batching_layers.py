@@ -26,6 +26,13 @@ def channels_unfolded(tensor, batch, channels):
     return tensor.reshape((tensor.shape[0], batch, channels, *tensor.shape[2:])).transpose(0, 1)
 
 
+@told("channel_shuffle")
+def channel_shuffle(b, self, groups):
+    if self.dim() < 3:
+        raise unfit("channel_shuffle")
+    return tg.channel_shuffle(rows_folded(b.whole(self)), groups).unflatten(0, (b.size, self.shape[0]))
+
+
 # ---- convolution ---------------------------------------------------------------------------------------------------
 
 

@@ -4,9 +4,10 @@ import math
 
 import tinygrad_ext as tg
 from tinygrad_ext.ops.fused import fused
-from tinygrad_ext.ops.halves import rounded_once
+from tinygrad_ext.ops.halves import in_float, rounded_once
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
+from tinygrad_ext.ops.scan import scan_back
 from tinygrad_ext.ops.shapes import wrapped
 
 # ---- the most frequent ---------------------------------------------------------------------------------------------
@@ -91,29 +92,19 @@ op(
 # ---- running log of sums -------------------------------------------------------------------------------------------
 
 
-@rounded_once
 def _logcumsumexp(self, dim):
-    if not self.dim():
-        wrapped(dim, 1)
-        return self.clone()
-    dim = wrapped(dim, self.dim())
-    if not self.shape[dim]:
-        return self.clone()
-    if self.is_complex():
-        return _complex_logcumsumexp(self, dim)
-    x = self
-    most = x.detach().cummax(dim)[0]
-    finite = fused.where(most.isinf(), 0.0, most)
-    before = tg.cat([finite.narrow(dim, 0, 1), finite.narrow(dim, 0, x.shape[dim] - 1)], dim)
-    total = (x - finite).exp()._linear_scan((before - finite).exp(), dim)
-    none = total == 0
-    found = fused.where(none, float("-inf"), fused.where(none, 1.0, total).log() + finite)
-    return fused.where(most == float("inf"), float("inf"), found)
+    return _complex_logcumsumexp(self, dim) if self.is_complex() else fused._log_sums(self, dim)
 
 
 def _complex_logcumsumexp(x, dim):
     """The logarithm's branch is that of adding one after the other: from the larger of sum and element it moves less
     than half a turn."""
+    if not x.dim():
+        wrapped(dim, 1)
+        return x.clone()
+    dim = wrapped(dim, x.dim())
+    if not x.shape[dim]:
+        return x.clone()
     n, real, imag = x.shape[dim], x.detach().real, x.detach().imag
     nothing, endless, broken = real == -math.inf, real == math.inf, x.detach().isnan()
     x = fused.where(nothing, complex(-math.inf, 0), x)
@@ -151,6 +142,49 @@ def _np_logcumsumexp(x, dim):
         sums.append(np.log(1 + np.exp(low - high)) + high if sums else row)
     return np.moveaxis(np.array(sums, x.dtype).reshape(rows.shape), 0, dim)
 
+
+def _shares(self, result, dim):
+    """How much of each sum its last element is, and how much the sum before; 0 where the sum is infinite."""
+    endless = result.isinf()
+    last = tg.cat([result.narrow(dim, 0, 1), result.narrow(dim, 0, result.shape[dim] - 1)], dim)
+    return [fused.where(endless, float("-inf"), x - result).exp() for x in (self, last)]
+
+
+@in_float
+def _log_sums_back(grad, self, dim, result):
+    if not self.dim() or not self.numel():
+        return grad * 1
+    own, before = _shares(self, result, dim)
+    return own * scan_back(grad, before, dim)
+
+
+def _log_sums_tangent(self, self_tangent, dim, result):
+    if not self.dim() or not self.numel():
+        return self_tangent * 1
+    own, before = _shares(self, result, dim)
+    return (self_tangent * own)._linear_scan(before, dim)
+
+
+op(
+    "aten::_log_sums(Tensor self, int dim) -> Tensor",
+    kernel="log_sums",
+    batch="dims",
+    types="float",
+    variants="function",
+    where="_fused",
+    grad={"self": _log_sums_back},
+    jvp=_log_sums_tangent,
+    samples=lambda make: [
+        Sample(make(3, 4), 1),
+        Sample(make(3, 4), 0),
+        Sample(make(2, 70, 3), 1),
+        Sample(make(), 0),
+        Sample(make(2, 0), -1),
+    ],
+    reference=_np_logcumsumexp,
+    errors=[(lambda: fused._log_sums(zeros(2), 1), IndexError, "Dimension out of range")],
+    doc="logcumsumexp of real numbers, in double precision.",
+)
 
 op(
     "aten::logcumsumexp(Tensor self, int dim) -> Tensor",

@@ -303,33 +303,6 @@ op(
 )
 
 
-def _pdist(self, p):
-    if self.dim() != 2:
-        raise RuntimeError(f"pdist only supports 2D tensors, got: {self.dim()}D")
-    if not self.dtype.is_floating_point:
-        raise RuntimeError(f"pdist only supports floating-point dtypes, got: {self.dtype}; convert with .float()")
-    if p < 0:
-        raise RuntimeError(f"pdist only supports non-negative p values: got {p}")
-    rows, columns = tg.triu_indices(self.shape[0], self.shape[0], 1)
-    if p in (1, 2, float("inf")):
-        return _between(self, self, p)[rows, columns]
-    apart = self[rows] - self[columns]
-    return apart.norm(p, -1) if p else _differing(apart)  # powers cost more than half of them wasted
-
-
-op(
-    "aten::pdist(Tensor self, float p=2) -> Tensor",
-    compose=_pdist,
-    variants="function",
-    where="nn.functional .",
-    types="float",
-    samples=lambda make: [Sample(make(4, 3)), Sample(make(5, 2), 1.0), Sample(make(3, 4), 2.5)],
-    errors=[(lambda: tg.pdist(zeros(3, 2).long()), RuntimeError, "pdist only supports floating-point dtypes")],
-    reference=lambda x, p=2.0: _cdist_reference(x, x, p)[_numpy("triu_indices", len(x), 1)],
-    doc="p-norm of the difference of each two rows, in the order (0, 1), (0, 2), ..., (n - 2, n - 1).",
-)
-
-
 @rounded_once
 def _renorm(self, p, dim, maxnorm):
     if p <= 0:

@@ -30,7 +30,7 @@ def _shifted(self, dim):
     return _cat((zero, self.flip(dim)), dim).narrow(dim, 0, self.shape[dim])
 
 
-def _from_behind(x, factors, dim):
+def scan_back(x, factors, dim):
     """s[k] = x[k] + factors[k + 1] * s[k + 1] along dim."""
     return x.flip(dim)._linear_scan(_shifted(factors, dim), dim).flip(dim)
 
@@ -42,14 +42,14 @@ def _cumsum_back(grad, dim):
 def _cumprod_back(grad, self, dim, dtype):
     """Factors before an element times a sum over the outputs behind it; without a division, so zeros do no harm."""
     self = self if dtype is None else self.to(dtype)
-    return before(self, dim) * _from_behind(grad, self, dim) if self.dim() else grad
+    return before(self, dim) * scan_back(grad, self, dim) if self.dim() else grad
 
 
 def _linear_back(grad, decay, result, dim, needs):
     """(gradient of self, gradient of decay)."""
     if not grad.dim():
         return grad, grad * 0
-    back = _from_behind(grad, decay, dim)
+    back = scan_back(grad, decay, dim)
     n = result.shape[dim]
     if n == 0:
         return back, back
@@ -203,7 +203,7 @@ def _onward(x, factors, dim):
     """s[k] = x[k + 1] + factors[k + 1] * s[k + 1] along dim: what reaches an element from behind."""
     n = x.shape[dim]
     later = _cat((x.narrow(dim, 1, n - 1), x.new_zeros(_edge(x, dim))), dim)
-    return _from_behind(later, factors, dim)
+    return scan_back(later, factors, dim)
 
 
 def _two_more(grad, grad_output, self, dim):

@@ -2,67 +2,12 @@
 
 import tinygrad_ext as tg
 from tinygrad_ext.core.call.op_tables import functions
-from tinygrad_ext.ops.formats import kept_format
+from tinygrad_ext.ops import batching_layers
 from tinygrad_ext.ops.halves import rounded_once
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
 
 _ALL = "bool int float half complex"
-
-
-def _put(self, parts, n, made, inside):
-    """Elements in their new places, images of `made` channels, rows and columns. For channels_last images they are
-    copied in the order `inside` of dimensions, in which the channels are the last."""
-    batch = parts.shape[:n]
-    if self.dim() != 4 or kept_format(self) is tg.contiguous_format:
-        return parts.clone(memory_format=tg.contiguous_format).reshape((*batch, *made))
-    parts = parts.permute((*range(n), *inside)).clone(memory_format=tg.contiguous_format)
-    return parts.reshape((*batch, made[1], made[2], made[0])).permute((0, 3, 1, 2))
-
-
-def _shuffled(self, upscale_factor):
-    r = upscale_factor
-    if self.dim() < 3:
-        raise RuntimeError(
-            f"pixel_shuffle expects input to have at least 3 dimensions, but got input with {self.dim()} dimension(s)"
-        )
-    if r <= 0:
-        raise RuntimeError(f"pixel_shuffle expects a positive upscale_factor, but got {r}")
-    *batch, channels, height, width = self.shape
-    if channels % (r * r):
-        raise RuntimeError(
-            "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, "
-            f"but input.size(-3)={channels} is not divisible by {r * r}"
-        )
-    n, made = len(batch), channels // (r * r)
-    parts = self.reshape((*batch, made, r, r, height, width))
-    order = (*range(n), n, n + 3, n + 1, n + 4, n + 2)
-    if self.is_contiguous():
-        made = (*batch, made, height * r, width * r)
-        return parts.permute(order).clone(memory_format=tg.contiguous_format).reshape(made)
-    return _put(self, parts.permute(order), n, (made, height * r, width * r), (n + 1, n + 2, n + 3, n + 4, n))
-
-
-def _unshuffled(self, downscale_factor):
-    r = downscale_factor
-    if self.dim() < 3:
-        raise RuntimeError(
-            f"pixel_unshuffle expects input to have at least 3 dimensions, but got input with {self.dim()} dimension(s)"
-        )
-    if r <= 0:
-        raise RuntimeError(f"pixel_unshuffle expects a positive downscale_factor, but got {r}")
-    *batch, channels, height, width = self.shape
-    for name, size in (("height", height), ("width", width)):
-        if size % r:
-            raise RuntimeError(
-                f"pixel_unshuffle expects {name} to be divisible by downscale_factor, but "
-                f"input.size({-2 if name == 'height' else -1})={size} is not divisible by {r}"
-            )
-    n = len(batch)
-    parts = self.reshape((*batch, channels, height // r, r, width // r, r))
-    order = (*range(n), n, n + 2, n + 4, n + 1, n + 3)
-    made = (channels * r * r, height // r, width // r)
-    return _put(self, parts.permute(order), n, made, (n + 3, n + 4, n, n + 1, n + 2))
 
 
 def _np_shuffled(x, r):
@@ -75,54 +20,79 @@ def _np_unshuffled(x, r):
     return out.reshape((*x.shape[:-3], x.shape[-3] * r**2, x.shape[-2] // r, x.shape[-1] // r))
 
 
+def _np_channels(x, groups):
+    return x.reshape((x.shape[0], groups, x.shape[1] // groups, *x.shape[2:])).swapaxes(1, 2).reshape(x.shape)
+
+
 op(
     "aten::pixel_shuffle(Tensor self, int upscale_factor) -> Tensor",
-    compose=_shuffled,
+    kernel="pixel_shuffle",
+    batch="leading",
     variants="function",
     where=". nn.functional",
     types=_ALL,
+    grad={"self": lambda grad, upscale_factor: tg.pixel_unshuffle(grad, upscale_factor)},
+    jvp="linear",
     samples=lambda make: [Sample(make(1, 8, 2, 3), 2), Sample(make(9, 1, 2), 3), Sample(make(2, 2, 4, 1, 1), 1)],
     reference=_np_shuffled,
-    errors=[(lambda: _shuffled(zeros(3, 2, 2), 2), RuntimeError, "is not divisible by 4")],
+    errors=[
+        (lambda: tg.pixel_shuffle(zeros(3, 2, 2), 2), RuntimeError, "is not divisible by 4"),
+        (lambda: tg.pixel_shuffle(zeros(3, 2, 2), 2**40), RuntimeError, "is not divisible by 9223372036854775807"),
+        (lambda: tg.pixel_shuffle(zeros(0, 2, 2), 2**63 - 1), RuntimeError, "has too many elements"),
+        (lambda: tg.pixel_shuffle(zeros(3, 2, 2), 0), RuntimeError, "expects a positive upscale_factor, but got 0"),
+        (lambda: tg.pixel_shuffle(zeros(3, 2), 1), RuntimeError, "at least 3 dimensions, but got input with 2"),
+        (lambda: tg.pixel_shuffle(zeros(*[1] * 63), 1), RuntimeError, "with 63 dimension(s); 62 at most"),
+    ],
     doc="(*, C r r, H, W) as (*, C, H r, W r): r by r channels become a square of pixels (Shi et al. 2016).",
 )
 
 op(
     "aten::pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor",
-    compose=_unshuffled,
+    kernel="pixel_unshuffle",
+    batch="leading",
     variants="function",
     where=". nn.functional",
     types=_ALL,
+    grad={"self": lambda grad, downscale_factor: tg.pixel_shuffle(grad, downscale_factor)},
+    jvp="linear",
     samples=lambda make: [Sample(make(1, 2, 4, 6), 2), Sample(make(1, 3, 3), 3), Sample(make(2, 2, 1, 4, 2), 2)],
     reference=_np_unshuffled,
-    errors=[(lambda: _unshuffled(zeros(3, 3, 2), 2), RuntimeError, "expects height to be divisible")],
+    errors=[
+        (lambda: tg.pixel_unshuffle(zeros(3, 3, 2), 2), RuntimeError, "height to be divisible"),
+        (
+            lambda: tg.pixel_unshuffle(zeros(3, 2, 3), 2),
+            RuntimeError,
+            "divisible by downscale_factor, but input.size(-1)=3",
+        ),
+        (lambda: tg.pixel_unshuffle(zeros(3, 0, 0), 2**62), RuntimeError, "has too many elements"),
+        (lambda: tg.pixel_unshuffle(zeros(3, 2, 2), -1), RuntimeError, "a positive downscale_factor, but got -1"),
+    ],
     doc="(*, C, H r, W r) as (*, C r r, H, W), the inverse of pixel_shuffle.",
 )
 
 
-def _channels(self, groups):
-    if self.dim() < 3:
-        raise RuntimeError(f"channel_shuffle expects input with > 2 dims, but got input with sizes {list(self.shape)}")
-    if groups <= 0:
-        raise RuntimeError(f"Number of groups to divide channels in must be positive. Value of groups:{groups}")
-    channels = self.shape[1]
-    if channels % groups:
-        raise RuntimeError(
-            f"Number of channels must be divisible by groups. Got {channels} channels and {groups} groups."
-        )
-    parts = self.reshape((self.shape[0], groups, channels // groups, *self.shape[2:]))
-    made = parts.transpose(1, 2).clone(memory_format=tg.contiguous_format).reshape(self.shape)
-    return made if self.is_contiguous() else made.contiguous(memory_format=kept_format(self))
+def _channels_back(grad, groups):
+    """Each channel back to its group; also where there is none, so that groups of none need not be counted."""
+    shape = grad.shape
+    return grad.reshape((shape[0], shape[1] // groups, groups, *shape[2:])).transpose(1, 2).reshape(shape)
 
 
 op(
     "aten::channel_shuffle(Tensor self, int groups) -> Tensor",
-    compose=_channels,
+    kernel="channel_shuffle",
+    batch=batching_layers.channel_shuffle,
     variants="function",
     where=". nn.functional",
     types=_ALL,
+    grad={"self": _channels_back},
+    jvp="linear",
     samples=lambda make: [Sample(make(1, 4, 2, 2), 2), Sample(make(2, 6, 3), 3)],
-    errors=[(lambda: _channels(zeros(1, 3, 2), 2), RuntimeError, "must be divisible by groups")],
+    reference=_np_channels,
+    errors=[
+        (lambda: tg.channel_shuffle(zeros(1, 3, 2), 2), RuntimeError, "must be divisible by groups"),
+        (lambda: tg.channel_shuffle(zeros(1, 3, 2), 0), RuntimeError, "must be positive. Value of groups:0"),
+        (lambda: tg.channel_shuffle(zeros(3, 2), 1), RuntimeError, "than 64, but got input with sizes [3, 2]"),
+    ],
     doc="Channels of groups one after the other: the first of each group, then the second of each (Zhang et al. 2017).",
 )
 
