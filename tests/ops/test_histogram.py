@@ -82,3 +82,22 @@ def test_bincount_counts_many_and_few_numbers():
 
 def test_the_borders_of_boxes_are_a_tuple():
     assert isinstance(tg.histogramdd(tg.rand(4, 2), [2, 3]).bin_edges, tuple)
+
+
+@pytest.mark.parametrize("dtype", [tg.float32, tg.float64])
+def test_borders_of_the_elements_range_are_the_same_where_a_gradient_could_arrive(dtype):
+    for bins in (1, 2, 3, 10, 37):
+        for ends in ((0.1, 0.7), (-3.3, 1e3), (2.5, 2.5), (0.0, 1e-7)):
+            x = tg.tensor([ends], dtype=dtype).mT
+            plain, owned = tg.histogramdd(x, [bins]), tg.histogramdd(x.clone().requires_grad_(), [bins])
+            assert tg.equal(plain[1][0], owned[1][0].detach()) and tg.equal(plain[0], owned[0].detach())
+            assert tg.equal(tg.histogram(x, bins)[1], plain[1][0])
+            given = tg.histogramdd(x, [bins], range=x.reshape(-1).tolist())
+            assert tg.equal(given[1][0], plain[1][0])
+
+
+def test_points_outside_of_all_boxes_and_on_their_ends():
+    edge = tg.tensor([0.0, 1.0, 1.0, 3.0])
+    points = [[0.0, 0.0], [3.0, 3.0], [1.0, 3.0], [-0.1, 1.0], [1.0, 3.1], [float("nan"), 1.0], [2.0, float("inf")]]
+    found = tg.histogramdd(tg.tensor(points), [edge, edge])[0]
+    assert found.tolist() == [[1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 2.0]]

@@ -89,8 +89,8 @@ static int row_pairs_shape(tgx_call *c) {
     const tgx_tensor *x = tgx_in(c, 0);
     const double p = tgx_float(c, 1);
     if ((x->dtype != TGX_F32 && x->dtype != TGX_F64) || x->rank < 2 || !(p > 0))
-        return tgx_fail(c, TGX_RUNTIME_ERROR, "_row_pairs: x must be matrices of float32 or float64 and p greater than 0, got %s %s and %g",
-                        tgx_dtype_title(x->dtype), tgx_shape_text(x), p);
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "_row_pairs: x must be matrices of float32 or float64 and p greater than 0, got %s %s "
+                        "and %g", tgx_dtype_title(x->dtype), tgx_shape_text(x), p);
     const int64_t n = x->sizes[x->rank - 2];
     tgx_output *o = tgx_fresh(c, 0, x->rank - 1, x->dtype);
     memcpy(o->dims, x->sizes, (size_t)(x->rank - 2) * sizeof *o->dims);

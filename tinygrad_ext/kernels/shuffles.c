@@ -17,8 +17,8 @@ static void cut(tgx_part *p, int dim, int64_t inner) {
 static int resized(tgx_call *c, const char *factor, int rank) {
     const tgx_tensor *t = tgx_in(c, 0);
     if (rank < 3 || rank + 2 > TGX_MAX_DIMS)
-        return tgx_fail(c, TGX_RUNTIME_ERROR, "%s expects input to have at least 3 dimensions, but got input with %d dimension(s); %d at most",
-                        c->title, rank, TGX_MAX_DIMS - 2);
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "%s expects input to have at least 3 dimensions, but got input with %d dimension(s); %d "
+                        "at most", c->title, rank, TGX_MAX_DIMS - 2);
     if (tgx_int(c, 1) <= 0)
         return tgx_fail(c, TGX_RUNTIME_ERROR, "%s expects a positive %s, but got %lld", c->title, factor, (long long)tgx_int(c, 1));
     memcpy(tgx_fresh(c, 0, rank, t->dtype)->dims, t->sizes, (size_t)rank * sizeof(int64_t));
@@ -29,8 +29,8 @@ static int resized(tgx_call *c, const char *factor, int rank) {
 static int ordered(tgx_call *c) { return tgx_in(c, 0)->rank == 4 ? tgx_keep_channels(c, tgx_in(c, 0)) : 0; }
 
 static int indivisible(tgx_call *c, const char *what, int dim, int64_t size, int64_t by) {
-    return tgx_fail(c, TGX_RUNTIME_ERROR, "%s expects its input's %s, but input.size(%d)=%lld is not divisible by %lld", c->title, what, dim,
-                    (long long)size, (long long)by);
+    return tgx_fail(c, TGX_RUNTIME_ERROR, "%s expects its input's %s, but input.size(%d)=%lld is not divisible by %lld", c->title, what,
+                    dim, (long long)size, (long long)by);
 }
 
 static int times(tgx_call *c, int64_t *size, int64_t r) {
@@ -56,8 +56,8 @@ static int pixel_unshuffle_shape(tgx_call *c) {
     int64_t r = tgx_int(c, 1), *sizes = c->outputs[0].dims + rank - 3;
     for (int i = 1; i < 3; sizes[i++] /= r)
         if (sizes[i] % r)
-            return indivisible(c, i == 1 ? "height to be divisible by downscale_factor" : "width to be divisible by downscale_factor", i - 3,
-                               sizes[i], r);
+            return indivisible(c, i == 1 ? "height to be divisible by downscale_factor" : "width to be divisible by downscale_factor",
+                               i - 3, sizes[i], r);
     return times(c, sizes, r) || times(c, sizes, r) ? TGX_FAILED : ordered(c);
 }
 
@@ -83,10 +83,11 @@ static int channel_shuffle_shape(tgx_call *c) {
     const tgx_tensor *t = tgx_in(c, 0);
     const int64_t groups = tgx_int(c, 1);
     if (t->rank < 3 || t->rank == TGX_MAX_DIMS)
-        return tgx_fail(c, TGX_RUNTIME_ERROR, "%s expects input with > 2 dims and less than %d, but got input with sizes %s", c->title, TGX_MAX_DIMS,
-                        tgx_shape_text(t));
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "%s expects input with > 2 dims and less than %d, but got input with sizes %s", c->title,
+                        TGX_MAX_DIMS, tgx_shape_text(t));
     if (groups <= 0)
-        return tgx_fail(c, TGX_RUNTIME_ERROR, "Number of groups to divide channels in must be positive. Value of groups:%lld", (long long)groups);
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "Number of groups to divide channels in must be positive. Value of groups:%lld",
+                        (long long)groups);
     if (t->sizes[1] % groups)
         return tgx_fail(c, TGX_RUNTIME_ERROR, "Number of channels must be divisible by groups. Got %lld channels and %lld groups.",
                         (long long)t->sizes[1], (long long)groups);

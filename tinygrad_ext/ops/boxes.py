@@ -28,23 +28,25 @@ def _boxes(self, edges, weight, density):
             f"its innermost dimension and its dtype, got {list(weight.shape)} of {weight.dtype} for "
             f"{list(self.shape)} of {self.dtype}"
         )
-    sizes, at, outside = [e.shape[0] - 1 for e in edges], 0, False
-    total = math.prod(sizes)
+    sizes = [e.shape[0] - 1 for e in edges]
+    total = math.prod([size + 1 for size in sizes])
     if total >= 2**62:
         raise RuntimeError(f"histogramdd(): {total} boxes of {n} dimensions are too many: give fewer bins or columns")
-    for d in range(n):
-        x, e = rows[:, d].contiguous(), without_derivative(edges[d])
-        here = tg.where(x == e[-1], sizes[d] - 1, tg.searchsorted(e, x, right=True) - 1)
-        outside = outside | (here < 0) | ~(x <= e[-1])
-        at = at * sizes[d] + here
+    edges = [without_derivative(e) for e in edges]
+    at = 0
+    for d, e in enumerate(edges):
+        x = rows[:, d].contiguous()
+        # The bin's number from 1 on; 0 is before the first, and whatever else lies outside is put there too.
+        here = tg.searchsorted(e[:-1], x, right=True) * (x <= e[-1])
+        at = at * (sizes[d] + 1) + here if d else here
     counted = ones(rows[:, 0]) if weight is None else without_derivative(weight).reshape(-1)
-    found = self.new_zeros((total + 1,)).scatter_add(0, tg.where(outside, total, at), counted)
-    found = found.narrow(0, 0, total).reshape(sizes)
+    found = self.new_zeros((total,)).scatter_add(0, at, counted).reshape([size + 1 for size in sizes])
+    found = found[(slice(1, None),) * n].contiguous()
     if density:
         found = found / found.sum()
         for d, e in enumerate(edges):
-            found = found / without_derivative(e).diff().reshape([-1 if k == d else 1 for k in range(n)])
-    return found, tuple([without_derivative(e).clone() for e in edges])
+            found = found / e.diff().reshape([-1 if k == d else 1 for k in range(n)])
+    return found, tuple([e.clone() for e in edges])
 
 
 def _check_boxes(self, bins):

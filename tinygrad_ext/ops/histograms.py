@@ -1,5 +1,7 @@
 """Counts of values in bins, numbers in their binary parts, and choices drawn from logits."""
 
+import math
+
 import tinygrad_ext as tg
 from tinygrad_ext.ops import batching_masks
 from tinygrad_ext.ops.fused import fused, refusal, refused_slope, without_derivative
@@ -81,10 +83,13 @@ def _edges(x, bins, given):
         raise RuntimeError(f"histogram(): bins must be > 0, but got {bins}")
     if given is None:
         low, high = x.aminmax() if x.numel() else (x.new_zeros(()), x.new_ones(()))
-        if x.device.type != "meta" and not hasattr(x, "level") and not bool(low.isfinite() & high.isfinite()):
-            raise RuntimeError(
-                f"histogram(): dimension 0's range [{low.item()}, {high.item()}] is not finite: give range="
-            )
+        if x.device.type != "meta" and not hasattr(x, "level"):
+            ends = low.item(), high.item()
+            if not (math.isfinite(ends[0]) and math.isfinite(ends[1])):
+                raise RuntimeError(
+                    f"histogram(): dimension 0's range [{ends[0]}, {ends[1]}] is not finite: give range="
+                )
+            given = None if x.requires_grad else ends  # the borders refuse a gradient that arrives
     else:
         if len(given) != 2:
             raise RuntimeError(f"histogram(): range should have 2 elements, but got {len(given)}")
@@ -92,7 +97,10 @@ def _edges(x, bins, given):
             raise RuntimeError(f"histogram(): range [{given[0]}, {given[1]}] is not finite")
         if given[0] > given[1]:
             raise RuntimeError(f"histogram(): min should not exceed max, but got min {given[0]} max {given[1]}")
-        low, high = x.new_tensor(given[0]), x.new_tensor(given[1])
+    if given is not None:
+        low, high = given
+        low, high = (low - 0.5, high + 0.5) if low == high else (low, high)
+        return tg.linspace(low, high, bins + 1, dtype=x.dtype, device=x.device)
     apart = tg.where(low == high, 0.5, 0.0).to(x.dtype)
     low, high = low - apart, high + apart
     step, at = (high - low) / bins, tg.arange(bins + 1, dtype=x.dtype, device=x.device)

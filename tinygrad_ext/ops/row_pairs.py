@@ -11,16 +11,17 @@ def _triangle(n, device):
     return tg.triu_indices(n, n, 1, device=device)
 
 
-def _whole(pairs, n):
-    """Numbers of pairs as a symmetric matrix with zeros on its diagonal."""
-    rows, columns = _triangle(n, pairs.device)
-    upper = pairs.new_zeros((*pairs.shape[:-1], n * n)).index_copy(-1, rows * n + columns, pairs)
-    upper = upper.unflatten(-1, (n, n))
-    return upper + upper.mT
+def _whole(n, *numbers):
+    """Numbers of pairs as symmetric matrices with zeros on their diagonals."""
+    rows, columns = _triangle(n, numbers[0].device)
+    at = rows * n + columns
+    for pairs in numbers:
+        upper = pairs.new_zeros((*pairs.shape[:-1], n * n)).index_copy(-1, at, pairs).unflatten(-1, (n, n))
+        yield upper + upper.mT
 
 
 def _pairs_back(grad, self, p, result):
-    weight, far = _whole(grad, self.shape[-2]), _whole(result, self.shape[-2])
+    weight, far = _whole(self.shape[-2], grad, result)
     return _euclid_first(weight, self, self, far) if p == 2 else fused._row_slopes(weight, self, self, far, p)
 
 

@@ -144,25 +144,21 @@ def _order_of_rows(rows):
     return order
 
 
-def _starts(rows):
-    """Mask of the rows that differ from the one before."""
-    differ = rows[1:] != rows[:-1]
-    return (differ if rows.dim() == 1 else differ.any(1)).constant_pad_nd((min(rows.shape[0], 1), 0), True)
-
-
 def _grouped(rows, order, return_inverse, return_counts):
     """Distinct neighbours among rows or numbers (taken in `order`, or as they are): first ones, inverse, counts."""
-    n = rows.shape[0]
     ordered = rows if order is None else rows[order]
-    starts = _starts(ordered)
-    inverse = counts = None
+    differ = ordered[1:] != ordered[:-1]
+    differ = differ if rows.dim() == 1 else differ.any(1)
+    some = min(rows.shape[0], 1)
+    inverse = None
     if return_inverse:
-        inverse = starts.cumsum(0) - 1
+        inverse = differ.constant_pad_nd((some, 0), False).cumsum(0)
         inverse = inverse if order is None else tg.empty_like(inverse).scatter_(0, order, inverse)
-    if return_counts:
-        at = starts.nonzero().reshape(-1)
-        counts = tg.cat([at[1:], at.new_full((min(n, 1),), n)]) - at
-    return ordered[at if return_counts else starts], inverse, counts
+    if not return_counts:
+        return ordered[differ.constant_pad_nd((some, 0), True)], inverse, None
+    at = differ.constant_pad_nd((some, some), True).nonzero().reshape(-1)  # the end of the last group as well
+    starts = at[:-1]
+    return ordered[starts], inverse, at[1:] - starts
 
 
 def _unique_truths(self, return_inverse, return_counts):

@@ -111,7 +111,10 @@ def _bilinear(input1, input2, weight, bias):
             )
     outputs, rows, columns = weight.shape
     out = input2 @ weight.reshape(outputs * rows, columns).mT  # one product for all outputs
-    out = (out.reshape((*input2.shape[:-1], outputs, rows)) @ input1.unsqueeze(-1)).squeeze(-1)
+    if rows == 1:
+        out = out * input1  # a product for each row of a batch would be one of a number
+    else:
+        out = (out.reshape((*input2.shape[:-1], outputs, rows)) @ input1.unsqueeze(-1)).squeeze(-1)
     return out if bias is None else out + bias
 
 
@@ -125,6 +128,7 @@ op(
         Sample(make(3, 4), make(3, 5), make(2, 4, 5)),
         Sample(make(4), make(5), make(2, 4, 5), make(2)),
         Sample(make(2, 3, 4), make(2, 3, 1), make(2, 4, 1), make(2)),
+        Sample(make(2, 3, 1), make(2, 3, 4), make(2, 1, 4), make(2)),
     ],
     reference=lambda a, b, w, bias=0.0: _np().einsum("...i,kij,...j->...k", a, w, b) + bias,
     errors=[
