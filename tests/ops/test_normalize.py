@@ -225,11 +225,11 @@ def test_dropout_scales_what_it_keeps_and_follows_the_seed():
 
 def test_dropout_of_channels_takes_other_ranks_with_a_warning():
     for shape in ((8, 16, 3, 3, 2), (8, 16)):
-        with pytest.warns(UserWarning, match=rf"dropout2d: Expected .* received a {len(shape)}D input.*\(N, C, \*\)"):
+        with pytest.warns(UserWarning, match=rf"dropout2d: Received a {len(shape)}-D input to dropout2d.*\(N, C, \*\)"):
             made = F.dropout2d(tg.ones(shape)).reshape(8, 16, -1)
         assert set(made.amax(-1).unique().tolist()) == {0.0, 2.0} and (made == made[..., :1]).all()
     for shape in ((64, 3, 2), (64, 3), (64,), (64, 2, 1, 2, 1, 2)):  # one example, as whatever has not five
-        with pytest.warns(UserWarning, match=rf"dropout3d: Expected .* received a {len(shape)}D input.* \(C, \*\)"):
+        with pytest.warns(UserWarning, match=rf"dropout3d: Received a {len(shape)}-D input to dropout3d.* \(C, \*\)"):
             made = F.dropout3d(tg.ones(shape)).reshape(64, -1)
         assert set(made.unique().tolist()) == {0.0, 2.0} and (made == made[:, :1]).all()
     with pytest.raises(RuntimeError, match="dropout1d: Expected 2D or 3D input, but received a 4D input"):
@@ -240,7 +240,7 @@ def test_dropout_of_channels_takes_other_ranks_with_a_warning():
 def test_dropout_of_channels_that_drops_nothing_takes_any_rank_and_says_where_it_was_called(name):
     for x in (tg.tensor(3.0), tg.ones(3), tg.ones(2, 3)):
         for given in ({"training": False}, {"p": 0.0}):
-            with pytest.warns(UserWarning, match=f"received a {x.dim()}D input") as caught:
+            with pytest.warns(UserWarning, match=f"Received a {x.dim()}-D input to {name}") as caught:
                 assert tg.equal(getattr(F, name)(x, **given), x)
             assert [w.filename for w in caught] == [__file__]
     with pytest.warns(UserWarning), pytest.raises(RuntimeError, match="There are no channels to drop"):
