@@ -269,6 +269,9 @@ def test_what_is_written_in_place():
     a, b = (tg.sparse_coo_tensor([[1, 0]], [[1.0, 2.0], [k, 1.0]], (3, 2)) for k in (1.0, 2.0))
     total = a.to_dense() - b.to_dense() * 3
     assert a.sub_(b, alpha=3) is a and a.to_dense().equal(total)
+    kept, more = a.coalesce().clone(), b.coalesce()
+    assert (kept + more).is_coalesced() and (kept + more)._nnz() == 2 and not (a + b).is_coalesced()
+    assert kept.add_(more) is kept and kept.is_coalesced() and kept.to_dense().equal(a.to_dense() + b.to_dense())
     plain = tg.zeros(3, 2)
     assert plain.add_(b, alpha=2) is plain and plain.equal(b.to_dense() * 2)
     plain -= tg.sparse_coo_tensor([[1, 0], [1, 1]], [1.0, 2.0], (3, 2))

@@ -128,7 +128,9 @@ def add(self, other, *, alpha=1):
         sizes = f"{list(self.shape)} and {list(other.shape)}"
         raise RuntimeError(f"add(): expected sparse tensors of one size, got {sizes}")
     indices, values = tg.cat([self._parts[0], other._parts[0]], 1), tg.cat([self._parts[1], other._parts[1] * alpha])
-    return SparseTensor(indices, values, self.shape)
+    found = SparseTensor(indices, values, self.shape)
+    in_order = all(t.layout is sparse_coo and t.is_coalesced() for t in (self, other))
+    return found.coalesce() if in_order else found
 
 
 @handler("sub", "__sub__")
