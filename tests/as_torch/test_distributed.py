@@ -202,6 +202,7 @@ def test_a_model_in_a_group_of_one_is_the_model(alone, as_torch):
     parallel = importlib.import_module("torch.nn.parallel.distributed")
     model = as_torch.nn.Linear(2, 2)
     wrapped = as_torch.nn.parallel.DistributedDataParallel(model)
+    assert not isinstance(wrapped, as_torch.nn.DataParallel)  # libraries tell the two apart, and skip its __init__
     assert type(wrapped) is parallel.DistributedDataParallel and "module.weight" in wrapped.state_dict()
     with wrapped.no_sync():
         assert not wrapped.require_backward_grad_sync

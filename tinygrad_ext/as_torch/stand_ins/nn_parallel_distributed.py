@@ -2,14 +2,14 @@
 
 import contextlib
 
-from tinygrad_ext.nn import DataParallel
+from tinygrad_ext.nn import Module
 
 from . import distributed_group as _groups
 
 __all__ = ["DistributedDataParallel"]
 
 
-class DistributedDataParallel(DataParallel):
+class DistributedDataParallel(Module):
     """A module that hands its input on: in a group of one process a mean of gradients is the gradient.
 
     Args:
@@ -44,13 +44,17 @@ class DistributedDataParallel(DataParallel):
                 f"DistributedDataParallel: device_ids is {device_ids} and output_device {output_device}, expected None:"
                 " the module is on the cpu"
             )
-        super().__init__(module, dim=dim)
+        super().__init__()
+        self.module, self.dim = module, dim
         self.device_ids, self.output_device, self.process_group = None, None, group
         self.broadcast_buffers, self.find_unused_parameters = broadcast_buffers, find_unused_parameters
         self.static_graph, self.require_backward_grad_sync, self.require_forward_param_sync = static_graph, True, True
         self.parameters_to_ignore = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
         self.device = next(iter(module.parameters())).device
         self.device_type = self.device.type
+
+    def forward(self, *inputs, **kwargs):
+        return self.module(*inputs, **kwargs)
 
     @contextlib.contextmanager
     def no_sync(self):
