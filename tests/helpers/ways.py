@@ -152,6 +152,8 @@ EXEMPT = {
 }
 # Ops that read elements, which a graph calls whole: their samples are of one size, as the lengths among them say.
 WHOLE = ("_pack_padded_sequence", "_pad_packed_sequence")
+# Layers of packed sequences: their gradient inside of a trace is refused (tests/jit/test_lengths.py).
+PACKED = ("gru.data", "lstm.data", "rnn_relu.data", "rnn_tanh.data")
 # What other sizes are captured anew for: Python sees something else then.
 BY_SIZE = {
     **dict.fromkeys(

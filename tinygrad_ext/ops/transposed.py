@@ -91,7 +91,7 @@ def _planes(x, weight, stride, padding, more, dilation, groups):
     front = (x.shape[0], weight.shape[1] * groups)
     sizes = [(n - 1) * s + d * (k - 1) + 1 for n, s, d, k in zip(x.shape[2:], stride, dilation, weight.shape[2:])]
     inner = [n - 2 * p + m for n, p, m in zip(sizes, padding, more)]
-    if min(inner) > 0 and all(m < s for m, s in zip(more, stride)):
+    if all(n > 0 for n in inner) and all(m < s for m, s in zip(more, stride)):
         return x._conv_input_grad(weight, (*front, *inner), stride, padding, dilation, groups)
     # of so many elements the convolution would have more windows, or there is none
     y = x._conv_input_grad(weight, (*front, *sizes), stride, [0] * len(stride), dilation, groups)
@@ -118,7 +118,7 @@ def _check_out(x, weight, stride, padding, more, dilation):
         (n - 1) * s + d * (k - 1) + 1 - 2 * p + m
         for n, s, d, k, p, m in zip(given, stride, dilation, kernel, padding, more)
     ]
-    if min(out) <= 0:
+    if any(size <= 0 for size in out):
         given, out = [" x ".join(map(str, sizes)) for sizes in (given, out)]
         raise RuntimeError(
             f"Given input size per channel: ({given}). Calculated output size per channel: ({out}). Output size is too "
