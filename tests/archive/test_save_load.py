@@ -325,6 +325,14 @@ def test_sparse_tensors_and_attributes_come_back(tmp_path, map_location):
         assert [t.to_dense().tolist() for t in found["sparse"]] == [[[0, 0, 0], [3, 0, 0]]] * 2
 
 
+@pytest.mark.parametrize("format", ["torch", "safetensors", "object"])
+def test_sparse_tensors_on_meta_come_back(tmp_path, format):
+    for t in (tg.eye(3).to_sparse(), tg.eye(3).to_sparse_csr()):
+        tg.save(t.to("meta"), tmp_path / "x", format=format)
+        found = tg.load(tmp_path / "x", weights_only=format != "object")
+        assert found.is_meta and found.layout is t.layout and found.shape == (3, 3)
+
+
 def test_attributes_that_cannot_be_saved_are_told(tmp_path):
     t = tg.ones(2)
     t.told = object()

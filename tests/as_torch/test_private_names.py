@@ -166,6 +166,12 @@ def test_pickles_of_pytorchs_other_tensors_are_read(as_torch):
     assert layout is as_torch.strided and held.nbytes() == 8 and wide.tolist() == [1, 1]
 
 
+@pytest.mark.parametrize("state", [(), (1, None), [1, None, 2], None])
+def test_a_generators_pickle_of_another_kind_is_refused(state):
+    with pytest.raises(TypeError, match="expected \\(seed, None, state\\)"):
+        tg.Generator().__setstate__(state)
+
+
 def test_pickles_of_tensors_are_read(as_torch):
     found = pickle.loads(zlib.decompress(base64.b64decode(PICKLED)))
     assert found["t"].tolist() == [[1, 3], [2, 4]] and found["t"].stride() == (1, 2)

@@ -62,6 +62,8 @@ SPARSE = {
     "rows that begin behind the first": ("sparse_csr", (1, (3,), (1,)), (0, (3,), (1,)), (2, 5)),
     "columns beyond the last": ("sparse_csr", (0, (3,), (1,)), (5, (3,), (1,)), (2, 5)),
     "2**40 rows in the same memory": ("sparse_csr", (0, (2**40 + 1,), (0,)), (0, (3,), (1,)), (2**40, 5)),
+    "no places of which there are 10**12": ("sparse_coo", (0, (0, 10**12), (0, 0)), (0,)),
+    "places that lie on each other": ("sparse_coo", (0, (2, 30), (1, 0)), (3, 5)),
     "blocks": ("sparse_bsr", (0, (3,), (1,)), (0, (3,), (1,)), (2, 5)),
 }
 

@@ -333,3 +333,15 @@ def test_sizes_as_text_and_errors_that_are_caught_are_decided_anew():
         for n in (4, 3, 4, 2):
             tg.testing.assert_close(compiled(tg.ones(n))[0], program(tg.ones(n))[0])
             assert compiled(tg.ones(n))[1] == program(tg.ones(n))[1]
+
+
+def test_a_layout_that_is_asked_for_after_a_write_is_that_of_the_tensor():
+    def f(x, ask):
+        x.add_(1)
+        return x * ask(x)
+
+    for ask in (lambda x: x.stride(0), lambda x: 2 if x.is_contiguous() else 3, lambda x: x[1:].storage_offset()):
+        for made in (lambda: tg.ones(3, 8)[:, ::2], lambda: tg.ones(9, 4)[3:6], lambda: tg.ones(3, 4)):
+            assert tg.equal(tg.compile(f)(made(), ask), f(made(), ask))
+    with pytest.raises(RuntimeError, match=r"stride\(\) of a tensor with gaps that was written to before"):
+        tg.jit.trace(lambda x: f(x, lambda x: x.stride(0)), (tg.ones(3, 8)[:, ::2],))

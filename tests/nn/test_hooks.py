@@ -190,3 +190,20 @@ def test_a_handle_does_not_keep_the_module_and_pickles():
     del net
     handle.remove()
     pickle.loads(pickle.dumps(handle)).remove()
+
+
+def test_a_table_of_all_modules_is_put_back_with_what_it_held():
+    import tinygrad_ext.nn.modules.module as place
+
+    calls, layer = [], nn.Identity()
+    handle = nn.modules.module.register_module_forward_pre_hook(lambda *_: calls.append(1))
+    try:
+        before = place._global_forward_pre_hooks
+        place._global_forward_pre_hooks = {}
+        layer(tg.ones(1))
+        assert not calls
+        place._global_forward_pre_hooks = before
+        layer(tg.ones(1))
+        assert calls == [1]
+    finally:
+        handle.remove()

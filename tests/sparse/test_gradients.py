@@ -278,3 +278,35 @@ def test_what_is_written_in_place():
     assert plain.equal(b.to_dense() * 2 - tg.tensor([[0.0, 2.0], [0.0, 1.0], [0.0, 0.0]]))
     fresh = b.new(b._indices(), b._values() * 2, b.size())
     assert fresh.is_sparse and fresh.to_dense().equal(b.to_dense() * 2) and b.new(2, 3).shape == (2, 3)
+
+
+def test_a_gradient_keeps_its_places_while_the_index_is_used_again():
+    weight, index = tg.zeros(4, 3, requires_grad=True), tg.tensor([0, 1])
+    for k in range(3):
+        index.fill_(k)
+        F.embedding(index, weight, sparse=True).sum().backward()
+    assert weight.grad.to_dense().sum(1).tolist() == [6, 6, 6, 0]
+
+
+def test_the_first_gradient_keeps_its_history():
+    weight, index = tg.rand(4, 3, requires_grad=True), tg.tensor([0, 2])
+    (F.embedding(index, weight, sparse=True) ** 3).sum().backward(create_graph=True)
+    first = weight.grad
+    assert first.requires_grad and first.data.is_sparse and not first.data.requires_grad
+    (second,) = tg.autograd.grad(first.to_dense().sum(), weight)
+    assert tg.allclose(second.to_dense()[index], 6 * weight[index])
+
+
+def test_scalers_take_sparse_gradients():
+    weight = tg.ones(3, 2, requires_grad=True)
+    scaler, optimizer = tg.amp.GradScaler("cpu", init_scale=4.0), tg.optim.SGD([weight], 0.5)
+    scaler.scale(F.embedding(tg.tensor([0]), weight, sparse=True).sum()).backward()
+    scaler.step(optimizer)
+    scaler.update()
+    assert weight.tolist() == [[0.5, 0.5], [1, 1], [1, 1]]
+
+
+def test_gather_of_one_element_of_a_vector():
+    x = tg.tensor([1.0, 2.0], requires_grad=True)
+    tg.gather(x, 0, tg.tensor(1), sparse_grad=True).backward()
+    assert x.grad.to_dense().tolist() == [0, 1]

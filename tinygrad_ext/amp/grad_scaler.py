@@ -109,6 +109,7 @@ class GradScaler:
                 if str(p.grad.dtype) == "torch.float16":
                     raise ValueError("Attempting to unscale FP16 gradients: keep the parameters in float32.")
                 grad = p.grad.detach()
+                grad = grad._values() if grad.is_sparse else grad
                 infinite |= not grad.isfinite().all().item()
                 grad.mul_(by)
         self._infinite[id(optimizer)] = infinite

@@ -21,7 +21,7 @@ from tinygrad_ext.core.data import dtype as dtypes
 from tinygrad_ext.core.data import storage as _storage
 from tinygrad_ext.core.data.dtype import Size, by_name, device
 from tinygrad_ext.core.data.table import NAMED
-from tinygrad_ext.core.data.tensor import Parameter
+from tinygrad_ext.core.data.tensor import Parameter, Tensor
 
 _TITLES = {row.title: row.name for row in NAMED}
 
@@ -60,6 +60,8 @@ def with_attributes(t, state):
     if state:
         if type(state) is not dict or not all(type(name) is str for name in state):
             raise pickle.UnpicklingError("it sets attributes of a tensor whose names are no text")
+        if type(t) not in (Tensor, Parameter) and any(name.startswith("_") for name in state):
+            raise pickle.UnpicklingError("it sets private attributes of a sparse tensor")
         vars(t).update(state)
     return t
 
@@ -221,6 +223,7 @@ class Unpickler(pickle._Unpickler):  # the one in Python: its opcodes can be rep
         if not any(self.stack[-1] is fn for fn in _CALLS) and not safe_names.is_safe(self.stack[-1]):
             raise pickle.UnpicklingError(f"it calls {short(self.stack[-1])}")
         self._budget.spend(sum(len(a) // 16 for a in args if isinstance(a, (str, list, tuple))))
+        self._budget.spend(sum(len(a) for a in args if isinstance(a, dict)))  # attributes
         self._budget.spend_key(args)  # a message may show them
         if self.stack[-1] is _set and args and type(args[0]) is list:
             for item in args[0]:

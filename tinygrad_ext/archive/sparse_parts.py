@@ -25,17 +25,24 @@ def parts(t):
 
 def cost(layout, given):
     """What to charge for `made`, which looks at every place."""
-    return sum(t.numel() for t in given[:-1] if isinstance(t, Tensor)) // 16
+    return sum(max(t.numel() // 16, 0 if t.numel() else max(t.shape)) for t in given[:-1] if isinstance(t, Tensor))
+
+
+def _overlap(t):
+    """Whether a tensor has more elements than its memory: what is made of it would be larger than the file."""
+    return t.numel() * t.itemsize > t.untyped_storage().nbytes()
 
 
 def made(layout, given):
     """The tensor of a layout and what `parts` gives. ValueError, RuntimeError for what does not go together."""
     count = 2 if layout is sparse_coo else 3
     *tensors, size = given[: count + 1]
-    if layout not in LAYOUTS.values() or not all(type(t) is Tensor and not t.is_meta for t in tensors):
+    if layout not in LAYOUTS.values() or not all(type(t) is Tensor for t in tensors):
         raise ValueError(f"a sparse tensor of the layout {layout} and {[type(t).__name__ for t in tensors]}")
     if len(given) not in (count + 1, count + 2) or any(t.is_floating_point() for t in tensors[:-1]):
         raise ValueError(f"a sparse tensor of {len(given)} parts, {[t.dtype for t in tensors]}")
+    if len({t.is_meta for t in tensors[:-1]}) > 1 or any(_overlap(t) for t in tensors[:-1] if not t.is_meta):
+        raise ValueError("places of a sparse tensor that lie on each other, or apart from the values")
     if layout is not sparse_coo:
         return later("sparse tensors").sparse_compressed_tensor(*tensors, size, layout=layout)
     in_order = bool(given[3]) if len(given) > 3 else False
@@ -44,6 +51,8 @@ def made(layout, given):
 
 def _in_order(indices):
     """Whether each place, a column, comes behind the one before it."""
+    if indices.is_meta:
+        return True
     found = indices.new_zeros(max(indices.size(1) - 1, 0)).bool()
     for before, after in reversed(list(zip(indices[:, :-1], indices[:, 1:], strict=True))):
         found = (after > before) | ((after == before) & found)

@@ -7,6 +7,8 @@ all sizes. What was computed lies as all of them do, which is noted without tell
 
 import sys
 
+from .aliases import CaptureError
+
 # modules that pass a question on
 _ANSWERING = {*(f"{__package__}.{name}" for name in ("layouts", "reading", "capture")), "tinygrad_ext.tensor.asked"}
 
@@ -34,6 +36,7 @@ class Layouts:
 
     def read_stride(self, tensor, dim=None):
         traced = self.capture.traced(tensor)
+        self._refuse_written(traced, "stride")
         found = traced.example.stride() if dim is None else traced.example.stride(dim)
         source = self._source(traced)
         if source is None or not lies_by_rows(traced.example):
@@ -62,20 +65,34 @@ class Layouts:
 
     def _read(self, name, tensor, args=()):
         traced = self.capture.traced(tensor)
+        self._refuse_written(traced, name)
         return self._asked(self._source(traced), name, args, getattr(traced.example, name)(*args))
 
     def _source(self, traced):
         """The tensor from outside, or the argument, that a window shows as it came; None for what was computed."""
-        if traced.path or traced.root.version:
-            return None
-        given = (a.tensor for a in self.capture.arguments.values() if a.shown.value.root is traced.root)
-        return next(given, traced.root.tensor)
+        return None if traced.path or traced.root.version else self._given(traced.root)
+
+    def _given(self, root):
+        given = (a.tensor for a in self.capture.arguments.values() if a.shown.value.root is root)
+        return next(given, root.tensor)
+
+    def _refuse_written(self, traced, name):
+        """What was written to stands for a tensor of its own here, which lies otherwise than one with gaps does."""
+        given = self._given(traced.root) if traced.root.version else None
+        dense = given is None or (lies_by_rows(given) and not given.storage_offset())
+        if not dense and self._is_the_program_that_asks():
+            raise CaptureError(
+                f"{name}() of a tensor with gaps that was written to before: ask before that, or write to a clone()"
+            )
 
     def _asked(self, tensor, name, more, answer):
         """Note what was asked; the answer. What the library asks for itself decides how results lie alone."""
+        if self._is_the_program_that_asks():
+            self.lying[id(tensor), name, more] = tensor, name, more
+        return answer
+
+    def _is_the_program_that_asks(self):
         frame = sys._getframe(1)
         while frame.f_globals.get("__name__") in _ANSWERING:
             frame = frame.f_back
-        if not frame.f_globals.get("__name__", "").startswith("tinygrad_ext."):
-            self.lying[id(tensor), name, more] = tensor, name, more
-        return answer
+        return not frame.f_globals.get("__name__", "").startswith("tinygrad_ext.")

@@ -114,7 +114,7 @@ def _pad_by_mode(self, pad, mode, value):
             "with non-constant padding are supported: pad the last 1, 2 or 3 dimensions behind "
             "channels"
         )
-    return _extended_by(self, pad, _EXTENSIONS[mode])
+    return _extended_by(self, pad, _EXTENSIONS[mode]) if any(pad) else self.clone()
 
 
 @rounded_once

@@ -20,7 +20,8 @@ def rows(grad, size, indices, padding_idx, scale_grad_by_freq):
         raise RuntimeError(
             "embedding_backward: scale_grad_by_freq not supported with sparse gradients; leave one of the two out"
         )
-    at, values = indices.reshape(-1).to(tg.int64), grad.reshape(indices.numel(), *size[1:])
+    at = indices.reshape(-1).to(tg.int64, copy=True)  # the caller's may be written to
+    values = grad.reshape(indices.numel(), *size[1:])
     if padding_idx >= 0:
         kept = at != padding_idx
         at, values = at[kept], values[kept]
@@ -33,6 +34,7 @@ def of_gather(grad, self_shape, dim, index, sparse_grad):
     if not (sparse_grad and size and wanted()):
         return grad._gather_backward(size, dim, index)
     dim %= len(size)
+    index = index.reshape(index.shape or 1)  # a number is one element of a vector
     places = [
         index
         if d == dim

@@ -206,7 +206,11 @@ def _check(compressed, plain, values, size, layout):
         )
     if compressed.is_meta:
         return
-    if int(compressed[0]) != 0 or int(compressed[-1]) != plain.numel() or bool((compressed.diff() < 0).any()):
+    if (
+        int(compressed[0]) != 0
+        or int(compressed[-1]) != plain.numel()
+        or bool((compressed[1:] < compressed[:-1]).any())
+    ):
         raise RuntimeError(f"{first} must rise from 0 to the number of values {plain.numel()}")
     if plain.numel() and not 0 <= int(plain.min()) <= int(plain.max()) < size[1 - along]:
         raise RuntimeError(f"{second} must lie between 0 and {size[1 - along] - 1}")

@@ -76,6 +76,7 @@ class SparseTensor(Tensor):
         return self._parts[1].is_meta
 
     is_cpu = property(lambda self: self._parts[1].is_cpu)
+    data = property(lambda self: self.with_values(self._parts[1].detach()))
 
     @property
     def grad(self):

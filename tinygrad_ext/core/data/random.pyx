@@ -144,7 +144,9 @@ cdef class Generator:
 
     def __setstate__(self, state):
         """What pickles of PyTorch hold: (seed, None, the state as a tensor of bytes)."""
-        self.set_state(state[2])
+        if type(state) is not tuple or len(state) != 3:
+            raise TypeError(f"Generator.__setstate__: expected (seed, None, state), got {type(state).__name__}")
+        self.set_state((<tuple>state)[2])
 
 
 def _restore(cls, state):

@@ -145,7 +145,8 @@ cdef int _accumulate(Tensor v, Tensor g, bint create_graph) except -1:
                 <PyObject *>g.storage).ob_refcnt == 1 and g.bits & CONTIGUOUS and g.storage.block and not needs_grad(g):
             set_grad(v, g)
         elif create_graph:
-            set_grad(v, slot("clone")(g) if needs_grad(g) else slot("detached_clone")(g))
+            # of a wrapper, such as a sparse tensor, its parts may have a history
+            set_grad(v, slot("clone")(g) if needs_grad(g) or not exact(g) else slot("detached_clone")(g))
         else:
             set_grad(v, slot("detached_clone")(g))
     elif create_graph or (not exact(v.grad_) and exact(g) and v.grad_.is_sparse):    # a plain sum takes the place of what is sparse

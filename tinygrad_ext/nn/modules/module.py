@@ -46,13 +46,21 @@ __all__ = [
 _TABLES = {name: table for name, table in vars(hooks).items() if isinstance(table, HookTable)}
 
 
+_set_aside = {name: [] for name in _TABLES}  # what a table held each time that another was put in its place
+
+
 class _Place(types.ModuleType):
     def __setattr__(self, name, value):
         if name not in _TABLES:
             return super().__setattr__(name, value)
-        entries = dict(value)
-        _TABLES[name].clear()
-        _TABLES[name].update(entries)
+        table, aside = _TABLES[name], _set_aside[name]
+        if value is table:  # put back
+            entries = aside.pop() if aside else dict(value)
+        else:
+            aside.append(dict(table))
+            entries = dict(value)
+        table.clear()
+        table.update(entries)
 
 
 sys.modules[__name__].__class__ = _Place
