@@ -1,5 +1,6 @@
 """A traced step computes small gradients into memory of the last but one, and never into what somebody holds."""
 
+import gc
 import weakref
 
 import pytest
@@ -124,3 +125,25 @@ def test_a_step_needs_new_memory_for_its_loss_alone():
     for _ in range(10):
         traced(*INPUTS)
     assert tg.memory_stats()["allocations"] - before == 10
+
+
+@pytest.mark.parametrize("wants", [False, True])
+@pytest.mark.parametrize("way", ["trace", "script", "compile"])
+def test_arguments_of_a_call_are_not_held(way, wants):
+    def f(x):
+        return (x * 2).sin()
+
+    run = {
+        "trace": lambda: jit.trace(f, tg.ones(2, 3)),
+        "script": lambda: jit.script(f),
+        "compile": lambda: tg.compile(f),
+    }
+    run = run[way]()
+    for shape in ((2, 3), (4, 5)):
+        x = tg.ones(shape, requires_grad=wants)
+        alive, y = weakref.ref(x), run(x)
+        if wants:
+            y.sum().backward()
+        del x, y
+        gc.collect()
+        assert alive() is None, shape

@@ -127,7 +127,7 @@ cdef class Routine:
         self.default_dtype, self.ninputs, self.nresults = default_id(), len(inputs), len(outputs)
         self.name = lowering.name
         self.calls, self.heaps = lowering.calls, lowering.heaps
-        self.kept = [lowering.kept, inputs, outputs]
+        self.kept = [lowering.kept, [(o, type(value)) for o, value in inputs], outputs]     # not the values, which may be large
         self._set_guards(inputs)
         self._find_memory(lowering, inputs, outputs)
         self.fixups = lowering.fixups
