@@ -156,7 +156,12 @@ def test_one_tensor_that_is_written_to_under_two_names():
 
 
 def test_functions_of_the_library_that_are_replaced(monkeypatch):
-    for program in (lambda x: F.relu(x), lambda x: tg.nn.functional.relu(x)):
+    room = F
+
+    def by_default(x, *, room=F):
+        return room.relu(x)
+
+    for program in (lambda x: F.relu(x), lambda x: tg.nn.functional.relu(x), lambda x: room.relu(x), by_default):
         made = tg.compile(program, fullgraph=True)
         assert made(-X).equal(X * 0)
         with monkeypatch.context() as patch:

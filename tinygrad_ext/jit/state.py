@@ -329,8 +329,11 @@ def _parts(value):
 
 
 def _modules_of(function):
-    table = function.__globals__
-    found = [table.get(name) for name in names_of(function.__code__)[0]]
+    found = [function.__globals__.get(name) for name in names_of(function.__code__)[0]]
+    found += [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+    for cell in function.__closure__ or ():
+        with contextlib.suppress(ValueError):  # not assigned yet
+            found.append(cell.cell_contents)
     return [value for value in found if inspect.ismodule(value)]
 
 
