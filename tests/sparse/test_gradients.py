@@ -310,3 +310,13 @@ def test_gather_of_one_element_of_a_vector():
     x = tg.tensor([1.0, 2.0], requires_grad=True)
     tg.gather(x, 0, tg.tensor(1), sparse_grad=True).backward()
     assert x.grad.to_dense().tolist() == [0, 1]
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_anomalies_are_looked_for_in_sparse_gradients():
+    weight = tg.ones(3, 2, requires_grad=True)
+    with tg.autograd.detect_anomaly(), pytest.raises(RuntimeError, match="returned nan values in its 0th output"):
+        F.embedding(tg.tensor([0]), weight, sparse=True).mul(float("nan")).sum().backward()
+    with tg.autograd.detect_anomaly():
+        F.embedding(tg.tensor([0]), weight, sparse=True).sum().backward()
+    assert weight.grad._values().tolist() == [[1, 1]]

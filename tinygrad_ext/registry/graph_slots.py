@@ -40,6 +40,7 @@ def _turned(t, flips):
 
 
 def _has_nan(t):
+    t = t._values() if t.is_sparse else t
     return bool(t.isnan().any()) if t.dtype.is_floating_point or t.dtype.is_complex else False
 
 
