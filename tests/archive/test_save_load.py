@@ -315,11 +315,12 @@ def test_an_open_file_is_flushed(tmp_path):
 def test_sparse_tensors_and_attributes_come_back(tmp_path, map_location):
     path, coo = tmp_path / "x", tg.sparse_coo_tensor([[1, 1], [0, 0]], [1.0, 2.0], (2, 3))
     plain, parameter = tg.ones(2), tg.nn.Parameter(tg.zeros(1))
-    plain.told, parameter.told = [1, {"a": plain.sum()}], "x"
+    plain.told, parameter.told, coo.told = [1, {"a": plain.sum()}], "x", 7
     tg.save({"sparse": [coo, coo.to_sparse_csr()], "plain": plain, "again": plain, "parameter": parameter}, path)
     found = tg.load(path, map_location)
     assert [t.layout for t in found["sparse"]] == [tg.sparse_coo, tg.sparse_csr]
     assert found["plain"] is found["again"] and found["plain"].told[0] == 1 and found["parameter"].told == "x"
+    assert found["sparse"][0].told == 7
     assert {t.device.type for t in (*found["sparse"], found["plain"])} == {map_location or "cpu"}
     if map_location is None:
         assert [t.to_dense().tolist() for t in found["sparse"]] == [[[0, 0, 0], [3, 0, 0]]] * 2

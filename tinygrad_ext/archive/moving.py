@@ -4,6 +4,7 @@ A pickle may hold one list a thousand times, in itself, or a million lists in ea
 each container is visited once, whatever the number of ways to it.
 """
 
+from tinygrad_ext.archive import sparse_parts
 from tinygrad_ext.core.call import interop as _core
 from tinygrad_ext.core.data.dtype import by_name
 from tinygrad_ext.core.data.tensor import Parameter, Tensor
@@ -80,6 +81,5 @@ def _moved(t, onto):
         return t
     made = t.detach().to(onto)
     made = Parameter(made, t.requires_grad) if isinstance(t, Parameter) else made.requires_grad_(t.requires_grad)
-    if type(t) in (Tensor, Parameter):
-        vars(made).update(vars(t))
+    vars(made).update(sparse_parts.attributes(t))
     return made

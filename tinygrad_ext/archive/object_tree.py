@@ -77,12 +77,13 @@ class Encoder:
         )
 
     def _tensor(self, t, path):
-        found = sparse_parts.parts(t)
+        found, told = sparse_parts.parts(t), sparse_parts.attributes(t)
         if found:
-            return {"sparse": [str(found[0]), *(self.encode(part, path) for part in found[1])]}
-        out = {"tensor": self._row(t, path)}
-        if vars(t):
-            out["attributes"] = self.encode(dict(vars(t)), (*path, "__dict__"))
+            out = {"sparse": [str(found[0]), *(self.encode(part, path) for part in found[1])]}
+        else:
+            out = {"tensor": self._row(t, path)}
+        if told:
+            out["attributes"] = self.encode(told, (*path, "__dict__"))
         return out
 
     def _row(self, t, path):
@@ -148,16 +149,14 @@ class Decoder:
             raise ValueError(f"'{kind}' is no kind of value")
         out = made(value[kind])
         if "attributes" in value:
-            if kind not in ("OrderedDict", "tensor"):
+            if kind not in ("OrderedDict", "tensor", "sparse"):
                 raise ValueError(f"a {kind} has no attributes")
             self.set_attributes(out, self.decode(value["attributes"]))
         return out
 
     def set_attributes(self, out, found):
         """Give a tensor or OrderedDict what it had of its own."""
-        if type(found) is not dict or not all(type(name) is str for name in found):
-            raise ValueError("attributes have names")
-        vars(out).update(found)
+        sparse_parts.with_attributes(out, found)
 
     def _tensor(self, row):
         if not isinstance(row, int) or not 0 <= row < len(self.tensors):

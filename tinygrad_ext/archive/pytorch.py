@@ -21,7 +21,7 @@ from tinygrad_ext.core.data import dtype as dtypes
 from tinygrad_ext.core.data import storage as _storage
 from tinygrad_ext.core.data.dtype import Size, by_name, device
 from tinygrad_ext.core.data.table import NAMED
-from tinygrad_ext.core.data.tensor import Parameter, Tensor
+from tinygrad_ext.core.data.tensor import Parameter
 
 _TITLES = {row.title: row.name for row in NAMED}
 
@@ -50,20 +50,13 @@ def _window(part, dtype, offset, size, stride, requires_grad, metadata):
 
 
 def _parameter(data, requires_grad, hooks, state=None):
-    return with_attributes(Parameter(data, requires_grad), state)
+    return _with_state(Parameter(data, requires_grad), state)
 
 
-def with_attributes(t, state):
-    """A tensor with the attributes of its own that a file gives it: a dict, or None."""
+def _with_state(t, state):
     if type(state) is tuple and len(state) == 2 and not state[1]:  # and no slots
         state = state[0]
-    if state:
-        if type(state) is not dict or not all(type(name) is str for name in state):
-            raise pickle.UnpicklingError("it sets attributes of a tensor whose names are no text")
-        if type(t) not in (Tensor, Parameter) and any(name.startswith("_") for name in state):
-            raise pickle.UnpicklingError("it sets private attributes of a sparse tensor")
-        vars(t).update(state)
-    return t
+    return sparse_parts.with_attributes(t, state) if state else t
 
 
 def _from_type(rebuild, kind, args, state):
@@ -78,7 +71,7 @@ def _from_type(rebuild, kind, args, state):
         safe_names.set_state(made, state)
         return made
     made = Parameter(made, made.requires_grad) if kind == "Parameter" and not isinstance(made, Parameter) else made
-    return with_attributes(made, state) if kind in ("Tensor", "Parameter") else made
+    return _with_state(made, state) if kind in ("Tensor", "Parameter") else made
 
 
 def _meta_tensor(dtype, size, stride, requires_grad):

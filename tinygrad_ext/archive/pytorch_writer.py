@@ -94,11 +94,9 @@ class Pickler(pickle._Pickler):
     def reducer_override(self, obj):
         """What rebuilds a tensor, by PyTorch's functions."""
         found = sparse_parts.parts(obj) if isinstance(obj, Tensor) else None
-        if found:
-            return _NAMES["_rebuild_sparse_tensor"], found
-        if type(obj) not in (Tensor, Parameter):
+        if not found and type(obj) not in (Tensor, Parameter):
             return NotImplemented
-        state = dict(vars(obj))
+        state = sparse_parts.attributes(obj)
         if type(obj) is Parameter:
             args = obj.detach(), obj.requires_grad, OrderedDict()
             return (
@@ -106,7 +104,7 @@ class Pickler(pickle._Pickler):
                 if state
                 else (_NAMES["_rebuild_parameter"], args)
             )
-        rebuild, args = self._plain(obj)
+        rebuild, args = (_NAMES["_rebuild_sparse_tensor"], found) if found else self._plain(obj)
         if not state:
             return rebuild, args
         return _NAMES["_rebuild_from_type_v2"], (rebuild, _NAMES["Tensor"], args, state)

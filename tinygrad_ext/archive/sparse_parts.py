@@ -7,7 +7,7 @@ import sys
 
 from tinygrad_ext.core.call.later import later
 from tinygrad_ext.core.data.dtype import sparse_coo, sparse_csc, sparse_csr
-from tinygrad_ext.core.data.tensor import Tensor
+from tinygrad_ext.core.data.tensor import Parameter, Tensor
 
 LAYOUTS = {str(layout): layout for layout in (sparse_coo, sparse_csr, sparse_csc)}
 
@@ -21,6 +21,21 @@ def parts(t):
         return sparse_coo, (t._indices(), t._values().detach(), t.shape, t.is_coalesced())
     compressed, plain, layout = t._compressed
     return layout, (compressed, plain, t.values().detach(), t.shape)
+
+
+def attributes(t):
+    """What somebody has set on a tensor; names with an underscore are a sparse one's own."""
+    return {name: v for name, v in vars(t).items() if type(t) in (Tensor, Parameter) or not name.startswith("_")}
+
+
+def with_attributes(t, found):
+    """A tensor with such attributes. ValueError for names that are none."""
+    if type(found) is not dict or not all(type(name) is str for name in found):
+        raise ValueError("it sets attributes whose names are no text")
+    if isinstance(t, Tensor) and type(t) not in (Tensor, Parameter) and any(name.startswith("_") for name in found):
+        raise ValueError("it sets private attributes of a sparse tensor")
+    vars(t).update(found)
+    return t
 
 
 def cost(layout, given):

@@ -115,12 +115,12 @@ class CompressedTensor(SparseTensor):
 
     def __reduce_ex__(self, protocol):
         compressed, plain, layout = self._compressed
-        return _again, (compressed, plain, self._parts[1], tuple(self.shape), layout is sparse_csr)
+        return _again, (compressed, plain, self._parts[1], tuple(self.shape), layout is sparse_csr), self._told()
 
     def __deepcopy__(self, memo):
         compressed, plain, layout = self._compressed
         values = self._parts[1].detach().clone().requires_grad_(self._parts[1].requires_grad)
-        return CompressedTensor(compressed.clone(), plain.clone(), values, self.shape, layout)
+        return self._tell(CompressedTensor(compressed.clone(), plain.clone(), values, self.shape, layout), memo)
 
 
 def _turns(matrix, name, dims, named):

@@ -5,6 +5,7 @@ ops on its values (handlers.py), so gradients reach the values and what they wer
 nothing. What is in no table of handlers raises NotImplementedError and says so.
 """
 
+import copy
 import functools
 import math
 import operator
@@ -200,12 +201,21 @@ class SparseTensor(Tensor):
     __str__ = __repr__
 
     def __reduce_ex__(self, protocol):
-        return SparseTensor, (*self._parts[:2], tuple(self.shape), self._parts[2])
+        return SparseTensor, (*self._parts[:2], tuple(self.shape), self._parts[2]), self._told()
 
     def __deepcopy__(self, memo):
         indices, values, coalesced = self._parts
         values = values.detach().clone().requires_grad_(values.requires_grad)
-        return SparseTensor(indices.clone(), values, self.shape, coalesced)
+        return self._tell(SparseTensor(indices.clone(), values, self.shape, coalesced), memo)
+
+    def _told(self):
+        """What somebody has set on it; None for nothing, as pickle takes it."""
+        return {name: value for name, value in vars(self).items() if not name.startswith("_")} or None
+
+    def _tell(self, made, memo):
+        memo[id(self)] = made
+        vars(made).update(copy.deepcopy(self._told() or {}, memo))
+        return made
 
 
 def _beside(tensor, column):
