@@ -320,3 +320,10 @@ def test_anomalies_are_looked_for_in_sparse_gradients():
     with tg.autograd.detect_anomaly():
         F.embedding(tg.tensor([0]), weight, sparse=True).sum().backward()
     assert weight.grad._values().tolist() == [[1, 1]]
+
+
+def test_gradients_under_autocast_are_sparse():
+    weight = tg.ones(3, 2, requires_grad=True)
+    with tg.autocast("cpu"):
+        F.embedding(tg.tensor([0]), weight, sparse=True).sum().backward()
+    assert weight.grad.is_sparse and weight.grad.dtype == tg.float32

@@ -6,12 +6,15 @@ only, and get the gradient with its zeros.
 
 import tinygrad_ext as tg
 from tinygrad_ext.core.call.later import later
-from tinygrad_ext.core.call.levels import levels_on
+from tinygrad_ext.core.call.levels import active_levels, levels_on
 
 
 def wanted():
-    """Whether a gradient may be sparse here: no level stands by that would have to carry it."""
-    return not levels_on()
+    """Whether a gradient may be sparse here: no level stands by that would have to carry it, as autocast has not."""
+    if not levels_on():
+        return True
+    casting = tuple(later("autocast state").level_class)
+    return all(isinstance(level, casting) for level in active_levels())
 
 
 def rows(grad, size, indices, padding_idx, scale_grad_by_freq):
