@@ -106,6 +106,7 @@ def test_under_the_alias_what_safetensors_cannot_hold_is_pickled(as_torch, tmp_p
 
 def test_reads_what_pytorch_pickled(tmp_path):
     torch = pytest.importorskip("torch", reason="writes the file")
+    torch.manual_seed(0)
     model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2), torch.nn.GELU()).eval()
     held = {"model": model, "args": argparse.Namespace(kind=torch.float16, weight=torch.ones(2)), "n": np.arange(2)}
     for new in (True, False):

@@ -212,3 +212,16 @@ def test_storages_come_back_as_storages(pytorch, tmp_path):
     pytorch.save([pytorch.arange(3.0).untyped_storage()] * 2, tmp_path / "x.pt")
     held, again = tg.load(tmp_path / "x.pt")
     assert held.data_ptr() == again.data_ptr() and held.nbytes() == 12 and tg.empty(0).set_(held).tolist() == [0, 1, 2]
+
+
+def test_storages_in_attributes_and_objects_are_storages(pytorch, tmp_path):
+    x = pytorch.arange(3.0)
+    x.told = {"a": [pytorch.ones(2).untyped_storage()], "b": pytorch.zeros(1)}
+    pytorch.save({"x": x, "again": x[1:], "bytes": pytorch.ones(1).untyped_storage()}, tmp_path / "x.pt")
+    for options in ({}, {"weights_only": False}):
+        found = tg.load(tmp_path / "x.pt", **options)
+        assert found["x"].told["a"][0].nbytes() == 8 and found["bytes"].nbytes() == 4
+        assert found["again"].tolist() == [1, 2]
+        assert found["again"].untyped_storage().data_ptr() == found["x"].untyped_storage().data_ptr()
+    found = tg.load(tmp_path / "x.pt", map_location="meta")
+    assert found["x"].is_meta and found["x"].told["b"].is_meta

@@ -23,6 +23,14 @@ class Part:
         return bare if self.dtype is None else TypedStorage(wrap_storage=bare, dtype=self.dtype)
 
 
+def memory_of(held):
+    """The block of a Part, or of a storage that was shown of one."""
+    if type(held) is Part:
+        return held.storage
+    typed = held if isinstance(held, TypedStorage) else TypedStorage(wrap_storage=held, dtype=by_name["uint8"])
+    return _core.storage_of(typed._shown)
+
+
 DEEPEST = 1000  # levels; what prints or copies the object afterwards recurses
 
 
@@ -37,18 +45,16 @@ def settled(obj, onto):
         value, ready = waiting.pop()
         if ready:
             parts = list(_parts(value))
-            done[id(value)] = _rebuilt(value, done)
+            done[id(value)] = _rebuilt(value, done, onto)
             depth[id(value)] = 1 + max((depth.get(id(p), 0) for p in parts), default=0)
             if depth[id(value)] > DEEPEST:
                 raise ValueError(f"it is nested more than {DEEPEST:,} levels deep")
         elif id(value) in done:
             if done[id(value)] is _OPEN:
                 raise ValueError("it contains itself")
-        elif isinstance(value, Tensor):
-            done[id(value)] = value if onto is None else _moved(value, onto)
         elif isinstance(value, Part):
             done[id(value)] = value.shown()
-        elif isinstance(value, (dict, list, tuple)):
+        elif isinstance(value, (Tensor, dict, list, tuple)):
             done[id(value)] = _OPEN
             waiting.append((value, True))
             waiting.extend((p, False) for p in _parts(value) if isinstance(p, (Tensor, Part, dict, list, tuple)))
@@ -59,12 +65,18 @@ _OPEN = object()
 
 
 def _parts(value):
+    if isinstance(value, Tensor):
+        return sparse_parts.attributes(value).values()
     return value.values() if isinstance(value, dict) else value
 
 
-def _rebuilt(value, done):
-    """A container of the parts in `done`; numbers and text stand for themselves."""
-    if isinstance(value, dict):
+def _rebuilt(value, done, onto):
+    """A tensor with its attributes, or a container, of the parts in `done`; numbers and text stand for themselves."""
+    if isinstance(value, Tensor):
+        told = {name: done.get(id(part), part) for name, part in sparse_parts.attributes(value).items()}
+        value = value if onto is None else _moved(value, onto)
+        vars(value).update(told)
+    elif isinstance(value, dict):
         for key, part in value.items():
             new = done.get(id(part), part)
             if new is not part:
@@ -80,6 +92,4 @@ def _moved(t, onto):
     if t.device == onto or t.device.type == "meta":  # which has no elements to move
         return t
     made = t.detach().to(onto)
-    made = Parameter(made, t.requires_grad) if isinstance(t, Parameter) else made.requires_grad_(t.requires_grad)
-    vars(made).update(sparse_parts.attributes(t))
-    return made
+    return Parameter(made, t.requires_grad) if isinstance(t, Parameter) else made.requires_grad_(t.requires_grad)

@@ -44,7 +44,7 @@ class _Reader(pickle.Unpickler):
 
     def persistent_load(self, reference):
         """The storage, or the class, before which older files put its source, that a reference means."""
-        return reference[1] if reference[0] == "module" else Unpickler.persistent_load(self, reference)
+        return reference[1] if reference[0] == "module" else Unpickler.persistent_load(self, reference).shown()
 
     def find_class(self, module, name):
         """What the file names: PyTorch's names are ours, and all others are imported."""

@@ -14,7 +14,7 @@ from collections import Counter, OrderedDict
 from reprlib import repr as short  # a tuple of two, each of them another of two, is never shown to its end
 
 from tinygrad_ext.archive import safe_names, sparse_parts
-from tinygrad_ext.archive.moving import Part, settled
+from tinygrad_ext.archive.moving import Part, memory_of, settled
 from tinygrad_ext.archive.zip_entries import Entries
 from tinygrad_ext.core.call import interop as _core
 from tinygrad_ext.core.data import dtype as dtypes
@@ -46,7 +46,7 @@ def _tensor_of_dtype(part, offset, size, stride, requires_grad, hooks, dtype, me
 
 def _window(part, dtype, offset, size, stride, requires_grad, metadata):
     bits = sum(bit for name, bit in (("conj", 1), ("neg", 2)) if type(metadata) is dict and metadata.get(name) is True)
-    return _core.window(part.storage, dtype, size, stride, offset, bool(requires_grad), flips=bits)
+    return _core.window(memory_of(part), dtype, size, stride, offset, bool(requires_grad), flips=bits)
 
 
 def _parameter(data, requires_grad, hooks, state=None):
