@@ -194,7 +194,7 @@ def names(module):
     """Pairs of a name that belongs to the module, and its kind."""
     for name, value in vars(module).items():
         # types of the interpreter's own say that they are builtins, and are found in types
-        own = "types" if getattr(types, name, None) is value else getattr(value, "__module__", None) or module.__name__
+        own = "types" if getattr(types, name, types) is value else getattr(value, "__module__", None) or module.__name__
         source = sys.modules.get(own)
         if name[0] != "_" and own.partition(".")[0] in sys.stdlib_module_names and getattr(source, name, None) is value:
             yield name, ("i", f"={own}")

@@ -314,3 +314,12 @@ def test_functions_decorated_for_a_gpu_run_on_the_cpu_as_they_are():
     y.sum().backward()
     assert y.dtype == tg.float32 and x.grad.tolist() == [2, 2]
     assert tg.cuda.amp.amp_definitely_not_available()
+
+
+def test_the_dtype_of_a_gpu_can_be_asked_and_set():
+    before = tg.get_autocast_gpu_dtype()
+    try:
+        tg.set_autocast_gpu_dtype(tg.bfloat16)
+        assert tg.get_autocast_gpu_dtype() == tg.get_autocast_dtype("cuda") == tg.bfloat16
+    finally:
+        tg.set_autocast_gpu_dtype(before)

@@ -11,6 +11,7 @@ __all__ = [
     "clear_autocast_cache",
     "get_autocast_cpu_dtype",
     "get_autocast_dtype",
+    "get_autocast_gpu_dtype",
     "is_autocast_cache_enabled",
     "is_autocast_cpu_enabled",
     "is_autocast_enabled",
@@ -18,6 +19,7 @@ __all__ = [
     "set_autocast_cpu_dtype",
     "set_autocast_cpu_enabled",
     "set_autocast_dtype",
+    "set_autocast_gpu_dtype",
     "set_autocast_enabled",
 ]
 
@@ -101,6 +103,18 @@ def get_autocast_cpu_dtype():
 def set_autocast_cpu_dtype(dtype):
     """`set_autocast_dtype("cpu", dtype)`."""
     set_autocast_dtype("cpu", dtype)
+
+
+@boundary
+def get_autocast_gpu_dtype():
+    """`get_autocast_dtype("cuda")`."""
+    return get_autocast_dtype("cuda")
+
+
+@boundary
+def set_autocast_gpu_dtype(dtype):
+    """`set_autocast_dtype("cuda", dtype)`."""
+    set_autocast_dtype("cuda", dtype)
 
 
 @boundary

@@ -28,7 +28,9 @@ STAND_INS = frozenset(
         "_utils",
         "_vmap_internals",
         "accelerator",
+        "_logging",
         "ao",
+        "ao.nn.quantized",
         "ao.quantization",
         "compiler",
         "cpu",
@@ -70,11 +72,15 @@ STAND_INS = frozenset(
 
 # further places in PyTorch of what stands in one
 ALIKE = {
+    "ao.nn.quantized.modules": "ao.nn.quantized",
+    "ao.nn.quantized.modules.functional_modules": "ao.nn.quantized",
     "distributed._composable": "distributed.fsdp",
     "distributed._composable.fsdp": "distributed.fsdp",
     "distributed._tensor": "distributed.tensor",
     "distributed._tensor.experimental": "distributed.tensor",
     "distributed.tensor.experimental": "distributed.tensor",
+    "nn.quantized": "ao.nn.quantized",
+    "nn.quantized.modules": "ao.nn.quantized",
     "quantization": "ao.quantization",
 }
 # what an import asks for below a place makes that a package, though its answer is one file

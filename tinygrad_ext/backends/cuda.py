@@ -4,6 +4,7 @@ The kernels of attention that may be switched on and off say what they were set 
 one kernel, of the cpu.
 """
 
+import contextlib
 from types import SimpleNamespace
 
 matmul = SimpleNamespace(
@@ -41,3 +42,14 @@ allow_fp16_bf16_reduction_math_sdp, fp16_bf16_reduction_math_sdp_allowed = _swit
 for _name, _function in list(globals().items()):
     if "_sdp" in _name:
         _function.__name__ = _function.__qualname__ = _name
+
+
+@contextlib.contextmanager
+def sdp_kernel(enable_flash=True, enable_math=True, enable_mem_efficient=True, enable_cudnn=True):
+    """The switches of attention in a `with` block; `nn.attention.sdpa_kernel` is the newer name."""
+    before = dict(_attention)
+    _attention.update(flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn)
+    try:
+        yield {}
+    finally:
+        _attention.update(before)

@@ -43,9 +43,10 @@ _NOT_OVERRIDABLE = {
         "sets or reads a mode of autograd": "is_grad_enabled is_inference_mode_enabled is_anomaly_enabled "
         "is_anomaly_check_nan_enabled",
         "sets or reads what autocast does": "autocast_decrement_nesting autocast_increment_nesting "
-        "clear_autocast_cache get_autocast_cpu_dtype get_autocast_dtype is_autocast_cache_enabled "
-        "is_autocast_cpu_enabled is_autocast_enabled set_autocast_cache_enabled set_autocast_cpu_dtype "
-        "set_autocast_cpu_enabled set_autocast_dtype set_autocast_enabled",
+        "clear_autocast_cache get_autocast_cpu_dtype get_autocast_dtype get_autocast_gpu_dtype "
+        "is_autocast_cache_enabled is_autocast_cpu_enabled is_autocast_enabled set_autocast_cache_enabled "
+        "set_autocast_cpu_dtype set_autocast_cpu_enabled set_autocast_dtype set_autocast_enabled "
+        "set_autocast_gpu_dtype",
         "is about dtypes": "can_cast promote_types",
         "asks about the object itself, as isinstance does": "is_tensor is_storage typename",
         "makes a tensor over memory that is not a tensor's": "from_numpy from_dlpack from_file frombuffer",

@@ -99,6 +99,17 @@ def _jit_set_profiling_executor(on):
 _jit_set_profiling_mode = _jit_set_profiling_executor
 
 
+def _set_graph_executor_optimize(on):
+    """Do nothing: graphs are optimised."""
+
+
+def _jit_override_can_fuse_on_cpu(on):
+    """Do nothing: pointwise ops are fused."""
+
+
+_jit_override_can_fuse_on_gpu = _jit_set_texpr_fuser_enabled = _jit_override_can_fuse_on_cpu
+
+
 def _jit_set_bailout_depth(depth):
     """The default of PyTorch; here a graph plans for every shape it meets."""
     return 20

@@ -87,7 +87,11 @@ def mark_dynamic(tensor, index, **kwargs):
     """Do nothing: all sizes are free."""
 
 
-maybe_mark_dynamic = mark_static = mark_dynamic
+maybe_mark_dynamic = mark_dynamic
+
+
+def mark_static(tensor, index=None):
+    """Do nothing."""
 
 
 def mark_static_address(tensor, guard=True):
