@@ -327,6 +327,13 @@ def test_sparse_tensors_and_attributes_come_back(tmp_path, map_location):
 
 
 @pytest.mark.parametrize("format", ["torch", "safetensors", "object"])
+def test_sparse_tensors_whose_places_share_memory_come_back(tmp_path, format):
+    t = tg.sparse_coo_tensor(tg.tensor([[1]]).expand(2, 3), [1.0, 2.0, 3.0], (2, 2))
+    tg.save(t, tmp_path / "x", format=format)
+    assert tg.load(tmp_path / "x", weights_only=format != "object").to_dense().tolist() == [[0, 0], [0, 6]]
+
+
+@pytest.mark.parametrize("format", ["torch", "safetensors", "object"])
 def test_sparse_tensors_on_meta_come_back(tmp_path, format):
     for t in (tg.eye(3).to_sparse(), tg.eye(3).to_sparse_csr()):
         tg.save(t.to("meta"), tmp_path / "x", format=format)

@@ -200,6 +200,14 @@ def pytorch_archives():
     yield "a storage named by 2**40 tuples", pytorch(b"\x80\x02(" + nest(40) + b"NNNNtQ.")
     for name, (layout, *indices) in SPARSE.items():
         yield f"a sparse tensor: {name}", pytorch(sparse(layout, *indices), struct.pack("<10q", *range(10)))
+    good = SPARSE["one dimension too few"][:-1]
+    for own in ("_parts", "_compressed", "_assigned"):
+        yield (
+            f"a sparse tensor: {own} of its own",
+            pytorch(sparse(*good, (9, 9), own={own: 1}), struct.pack("<10q", *range(10))),
+        )
+    wraps = sparse("sparse_csr", (0, (4,), (1,)), (4, (1,), (1,)), (3, 3)).replace(b"LongStorage", b"IntStorage")
+    yield "a sparse tensor: rows that wrap around", pytorch(wraps, struct.pack("<20i", 0, 2**31 - 1, -2, 1, *[0] * 16))
     yield "a key nested 100,000 deep", pytorch(b"\x80\x02})" + b"\x85" * 100_000 + b"K\x01s.")
     yield "a list nested 10,000 deep", pytorch(b"\x80\x02" + b"]" * 10_000 + b"a" * 9_999 + b".")
     yield "a list that holds itself", pytorch(b"\x80\x02]q\x00h\x00a.")

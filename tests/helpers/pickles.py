@@ -60,7 +60,7 @@ SPARSE = {
     "2**40 places in the same memory": ("sparse_coo", (0, (2, 2**40), (1, 0)), (3, 5)),
     "one dimension too few": ("sparse_coo", (0, (2, 3), (3, 1)), (9,)),
     "rows that begin behind the first": ("sparse_csr", (1, (3,), (1,)), (0, (3,), (1,)), (2, 5)),
-    "columns beyond the last": ("sparse_csr", (0, (3,), (1,)), (5, (3,), (1,)), (2, 5)),
+    "columns beyond the last": ("sparse_csr", (0, (3,), (1,)), (5, (2,), (1,)), (2, 5)),
     "2**40 rows in the same memory": ("sparse_csr", (0, (2**40 + 1,), (0,)), (0, (3,), (1,)), (2**40, 5)),
     "no places of which there are 10**12": ("sparse_coo", (0, (0, 10**12), (0, 0)), (0,)),
     "places that lie on each other": ("sparse_coo", (0, (2, 30), (1, 0)), (3, 5)),
@@ -68,15 +68,18 @@ SPARSE = {
 }
 
 
-def sparse(layout, *places):
-    """The pickle of a sparse tensor, its values floats over the same memory."""
+def sparse(layout, *places, own=None):
+    """The pickle of a sparse tensor, its values floats over the same memory. own: attributes that it is given."""
     *places, size = places
     hooks = Call(Name("collections", "OrderedDict"))
     fn, count = Name("torch._utils", "_rebuild_tensor_v2"), places[-1][1][-1]
     tensors = [Call(fn, LONGS, offset, sizes, strides, False, hooks) for offset, sizes, strides in places]
     values = Call(fn, FLOATS, 0, (count,), (0,), False, hooks)
     kind = Call(Name("torch.serialization", "_get_layout"), f"torch.{layout}")
-    return pickled(Call(Name("torch._utils", "_rebuild_sparse_tensor"), kind, (*tensors, values, size)))
+    rebuild, given = Name("torch._utils", "_rebuild_sparse_tensor"), (kind, (*tensors, values, size))
+    if own is None:
+        return pickled(Call(rebuild, *given))
+    return pickled(Call(Name("torch._tensor", "_rebuild_from_type_v2"), rebuild, Name("torch", "Tensor"), given, own))
 
 
 def nest(levels, leaf=b")"):

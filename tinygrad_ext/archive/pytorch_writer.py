@@ -89,7 +89,7 @@ class Pickler(pickle._Pickler):
 
     def shares_no_storage(self, t):
         """Whether all tensors over a storage have one dtype."""
-        return len(self._dtypes[id(_core.storage_of(t))]) == 1
+        return len(self._dtypes.get(id(_core.storage_of(t)), ())) < 2  # none: it was made for the file
 
     def reducer_override(self, obj):
         """What rebuilds a tensor, by PyTorch's functions."""

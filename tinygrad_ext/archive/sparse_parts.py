@@ -13,14 +13,17 @@ LAYOUTS = {str(layout): layout for layout in (sparse_coo, sparse_csr, sparse_csc
 
 
 def parts(t):
-    """(layout, its tensors and its size as PyTorch's files order them); None of any other tensor."""
+    """(layout, its tensors and its size as PyTorch's files order them); None of any other tensor.
+
+    Places have memory of their own each, as `made` asks for.
+    """
     sparse = sys.modules.get("tinygrad_ext.sparse")
     if sparse is None or type(t) not in (sparse.SparseTensor, sparse.CompressedTensor):
         return None
     if type(t) is sparse.SparseTensor:
-        return sparse_coo, (t._indices(), t._values().detach(), t.shape, t.is_coalesced())
+        return sparse_coo, (t._indices().contiguous(), t._values().detach(), t.shape, t.is_coalesced())
     compressed, plain, layout = t._compressed
-    return layout, (compressed, plain, t.values().detach(), t.shape)
+    return layout, (compressed.contiguous(), plain.contiguous(), t.values().detach(), t.shape)
 
 
 def attributes(t):

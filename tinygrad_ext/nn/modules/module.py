@@ -46,19 +46,18 @@ __all__ = [
 _TABLES = {name: table for name, table in vars(hooks).items() if isinstance(table, HookTable)}
 
 
-_set_aside = {name: [] for name in _TABLES}  # what a table held each time that another was put in its place
+_set_aside = {}  # what a table held when another was put in its place, until it is put back
 
 
 class _Place(types.ModuleType):
     def __setattr__(self, name, value):
         if name not in _TABLES:
             return super().__setattr__(name, value)
-        table, aside = _TABLES[name], _set_aside[name]
-        if value is table:  # put back
-            entries = aside.pop() if aside else dict(value)
+        table, entries = _TABLES[name], dict(value)
+        if value is table:
+            entries = _set_aside.pop(name, entries)
         else:
-            aside.append(dict(table))
-            entries = dict(value)
+            _set_aside.setdefault(name, dict(table))
         table.clear()
         table.update(entries)
 
