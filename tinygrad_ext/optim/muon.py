@@ -4,8 +4,7 @@ import tinygrad_ext as tg
 from tinygrad_ext.core.call.boundary import boundary
 
 from .checks import check_lr, check_not_negative, refuse_sparse
-from .optimizer import Optimizer
-from .per_parameter import number
+from .per_parameter import OneByOne, number
 
 _RATIOS = {
     "original": lambda rows, columns: max(1, rows / columns) ** 0.5,
@@ -14,7 +13,7 @@ _RATIOS = {
 
 
 @boundary
-class Muon(Optimizer):
+class Muon(OneByOne):
     """Muon (Jordan, 2024), for matrices alone.
 
     With the gradient g: ``m = momentum * m + (1 - momentum) * g``, ``u`` that, or with nesterov what lies ``momentum``
@@ -66,24 +65,6 @@ class Muon(Optimizer):
                         "Muon only supports 2D parameters whereas we found a parameter with size: "
                         f"{tuple(param.shape)}; leave vectors and others to another optimizer"
                     )
-
-    def step(self, closure=None):
-        """Update the parameters that have a gradient; returns what ``closure`` returned.
-
-        Raises:
-            RuntimeError: a complex parameter.
-            ValueError: 100 steps of orthogonalization or more, or another number of coefficients than three.
-        """
-        loss = None
-        if closure is not None:
-            with tg.enable_grad():
-                loss = closure()
-        with tg.no_grad():
-            for group in self.param_groups:
-                for param in group["params"]:
-                    if param.grad is not None:
-                        self._update(param, param.grad, group)
-        return loss
 
     def _update(self, param, grad, group):
         if grad.is_sparse:

@@ -35,6 +35,28 @@ def number(value):
 
 
 @boundary
+class OneByOne(Optimizer):
+    """Base of the optimizers whose `_update(param, grad, group)` writes into a parameter, which needs no gradient."""
+
+    def step(self, closure=None):
+        """Update the parameters that have a gradient; returns what ``closure`` returned.
+
+        Raises:
+            RuntimeError, ValueError: what the class does not take, a layout of gradients above all.
+        """
+        loss = None
+        if closure is not None:
+            with tg.enable_grad():
+                loss = closure()
+        with tg.no_grad():
+            for group in self.param_groups:
+                for param in group["params"]:
+                    if param.grad is not None:
+                        self._update(param, param.grad, group)
+        return loss
+
+
+@boundary
 class PerParameter(Optimizer):
     """Base of the optimizers that are written in ops.
 

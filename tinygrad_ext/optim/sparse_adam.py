@@ -4,12 +4,11 @@ import tinygrad_ext as tg
 from tinygrad_ext.core.call.boundary import boundary
 
 from .checks import check_betas, check_lr
-from .optimizer import Optimizer
-from .per_parameter import number
+from .per_parameter import OneByOne, number
 
 
 @boundary
-class SparseAdam(Optimizer):
+class SparseAdam(OneByOne):
     """Adam that changes averages and parameters only where a gradient of the layout sparse_coo has stored something.
 
     With the gradient g of a row at step t, and the row's m, v and p:
@@ -47,23 +46,6 @@ class SparseAdam(Optimizer):
             ]
             if found:
                 raise ValueError(f"{what} params at indices {found}: SparseAdam {advice}")
-
-    def step(self, closure=None):
-        """Update the parameters that have a gradient; returns what ``closure`` returned.
-
-        Raises:
-            RuntimeError: a gradient that is not of the layout sparse_coo.
-        """
-        loss = None
-        if closure is not None:
-            with tg.enable_grad():
-                loss = closure()
-        with tg.no_grad():
-            for group in self.param_groups:
-                for param in group["params"]:
-                    if param.grad is not None:
-                        self._update(param, param.grad, group)
-        return loss
 
     def _update(self, param, grad, group):
         if not grad.is_sparse:
