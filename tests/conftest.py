@@ -15,7 +15,7 @@ settings.load_profile("project")
 os.environ.setdefault("MKL_NUM_THREADS", "1")
 
 # for a tree that is not installed; an installed package brings it by its entry point, under the same name
-pytest_plugins = ["pytest_tinygrad_ext", "tests.helpers.devices"]
+pytest_plugins = ["pytest_tinygrad_ext", "tests.helpers.devices", "tests.helpers.settings"]
 
 
 def _hide_installed_plugins():

@@ -148,7 +148,7 @@ STATEMENTS = [
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("statement", STATEMENTS)
-def test_runs(as_torch, statement):
+def test_runs(as_torch, switches_put_back, statement):
     exec(compile(statement, "a_library.py", "exec"), {"torch": as_torch, "nn": as_torch.nn})
 
 
