@@ -6,7 +6,6 @@ import pytest
 
 import tinygrad_ext as tg
 from tinygrad_ext import nn
-from tinygrad_ext.backends import whole_program
 
 
 def test_questions_about_a_gpu_are_answered_and_empty_calls_return():
@@ -54,8 +53,7 @@ def test_switches_of_cuda_s_libraries_may_be_set():
     assert tg.backends.cudnn.version() is None
 
 
-def test_determinism_and_precision_are_remembered(monkeypatch):
-    monkeypatch.setattr(whole_program, "_state", dict(whole_program._state))
+def test_determinism_and_precision_are_remembered(switches_put_back):
     tg.use_deterministic_algorithms(True, warn_only=True)
     assert tg.are_deterministic_algorithms_enabled() and tg.is_deterministic_algorithms_warn_only_enabled()
     with pytest.raises(TypeError, match="argument 'mode' must be bool, not str"):

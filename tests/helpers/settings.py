@@ -57,6 +57,7 @@ def switches_put_back(monkeypatch):
     """What a statement of a library sets is as it was when the test ends."""
     for module, name in [*SWITCHES, (multiprocessing, "_strategy")]:
         monkeypatch.setattr(module, name, getattr(module, name))
-    precision = tg.get_float32_matmul_precision()
+    precision, mode = tg.get_float32_matmul_precision(), tg.get_deterministic_debug_mode()
     yield
+    tg.set_deterministic_debug_mode(mode)
     tg.set_float32_matmul_precision(precision)

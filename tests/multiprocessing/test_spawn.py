@@ -23,7 +23,7 @@ def fail(index, text):
 
 def leave(index, how):
     if index == 0:
-        time.sleep(60)
+        time.sleep(3600)
     if how < 0:
         os.kill(os.getpid(), -how)
     os._exit(how)
@@ -36,10 +36,9 @@ def test_spawn_runs_the_function_with_each_index():
 
 
 def test_what_a_process_raises_is_told_with_its_traceback():
-    began = time.monotonic()
     with pytest.raises(mp.ProcessRaisedException) as error:
         mp.start_processes(fail, ("no such row",), nprocs=2, start_method="fork")
-    assert time.monotonic() - began < 20
+    assert mp.active_children() == []
     text = str(error.value)
     assert text.startswith("\n\n-- Process 1 terminated with the following error:\nTraceback (most recent call last):")
     assert "in fail" in text and text.endswith("ValueError: no such row\n")

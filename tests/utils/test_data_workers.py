@@ -313,10 +313,10 @@ def test_an_error_of_the_sampler_is_the_callers():
     ],
 )
 def test_a_worker_that_ends_is_told(end, message):
-    began = time.monotonic()
     with pytest.raises(RuntimeError, match=rf"DataLoader worker \(pid\(s\) \d+\) {message}"):
         list(loader(lambda index: end() if index == 5 else tg.zeros(3000), batch_size=1))
-    assert time.monotonic() - began < 4
+    collect()
+    assert multiprocessing.active_children() == []
 
 
 def test_a_worker_that_is_killed_from_outside_is_told():
@@ -328,11 +328,10 @@ def test_a_worker_that_is_killed_from_outside_is_told():
 
 
 def test_a_worker_that_hangs_is_told_after_the_timeout():
-    began = time.monotonic()
     with pytest.raises(RuntimeError, match=r"DataLoader timed out after 0\.5 seconds"):
-        list(loader(lambda index: time.sleep(60 * (index == 3)), timeout=0.5, collate_fn=lambda batch: batch))
+        list(loader(lambda index: time.sleep(3600 * (index == 3)), timeout=0.5, collate_fn=lambda batch: batch))
     collect()
-    assert time.monotonic() - began < 4
+    assert multiprocessing.active_children() == []
 
 
 def test_workers_end_when_their_parent_is_killed():
