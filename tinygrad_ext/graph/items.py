@@ -1,5 +1,6 @@
 """What is known of a graph while it is written down once more: parts of lists, answers that hang on no value."""
 
+import builtins
 from functools import lru_cache
 
 from .ir import Value
@@ -119,21 +120,23 @@ def of_parts(node, row, args):
     except Exception:  # the program raises it at this place
         return None
     found = found if len(node.outputs) > 1 else (found,)
-    return [_as_items(a, value.type) for a, value in zip(found, node.outputs)]
+    return [as_items(a, value.type) for a, value in zip(found, node.outputs)]
 
 
 def _container(items):
     return dict(zip(items.keys, items.parts)) if items.keys is not None else list(items.parts)
 
 
-def _as_items(a, type):
-    """A container of operands as Items."""
-    if isinstance(a, dict):
-        return Items(type, a.values(), list(a))
-    if isinstance(a, list):
-        inner = type.args[0]
-        return Items(type, [_as_items(x, inner) for x in a])
-    return Items(type, a) if isinstance(a, tuple) else a
+def as_items(a, type):
+    """A container of operands as Items; anything else as it is."""
+    type = type.args[0] if type.word == "Optional" else type
+    if isinstance(a, dict) and type.word == "Dict":
+        return Items(type, [as_items(x, type.args[1]) for x in a.values()], list(a))
+    if isinstance(a, list) and type.word == "List":
+        return Items(type, [as_items(x, type.args[0]) for x in a])
+    if builtins.type(a) is tuple and type.word == "Tuple" and len(a) == len(type.args):
+        return Items(type, map(as_items, a, type.args))
+    return a
 
 
 def _is(node, a, b):

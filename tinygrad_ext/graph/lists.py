@@ -9,7 +9,7 @@ from tinygrad_ext.core.data.tensor import Tensor
 
 from . import primitives
 from .ir import Node, Value
-from .items import NotDerived
+from .items import NotDerived, may_hold_tensors
 from .types import BOOL, INT, TENSOR, Type, list_of, optional
 
 MAYBE = optional(TENSOR)
@@ -48,9 +48,10 @@ class ListEntry:
         return self.node.values()
 
     def note(self, capture):
-        for a in self.node.values():
-            if id(a) in capture.needs and not is_list(a.type) and a.type not in (TENSOR, MAYBE):
-                raise NotDerived(f"the derivative of {self.node.op} of a value of type {a.type} is not known")
+        needing = [a.type for a in self.node.values() if id(a) in capture.needs]
+        for type in (*needing, *(value.type for value in self.made if needing and may_hold_tensors(value.type))):
+            if not is_list(type) and type not in (TENSOR, MAYBE):  # such as a list of lists
+                raise NotDerived(f"the derivative of {self.node.op} with a value of type {type} is not known")
         for value in self.made:
             if is_list(value.type) or value.type in (TENSOR, MAYBE):
                 hint = value.hint

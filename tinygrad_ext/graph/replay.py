@@ -18,7 +18,7 @@ from .control import replay_if, replay_loop
 from .control_backward import CastEntry, cast
 from .function_nodes import replay_function
 from .ir import Block, Value, outer_values, values_in
-from .items import SPOKEN, STATIC, Items, NotDerived, may_hold_tensors, of_parts
+from .items import SPOKEN, STATIC, Items, NotDerived, as_items, may_hold_tensors, of_parts
 from .signature import output_types, signature_of
 from .stack_gradients import StackEntry, is_stack
 from .symbols import Symbol
@@ -144,6 +144,8 @@ class Replay:
 
     def primitive(self, node, args):
         row = primitives.TABLE[node.op]
+        if node.op == "prim::new":
+            raise NotDerived("an object of a class is another one in each run, and may be written to")
         known = STATIC.get(node.op)
         if known is not None:
             found = known(node, *args)
@@ -163,7 +165,8 @@ class Replay:
             return found
         if not any(self.values(a) for a in args) and node.op not in _LASTING:
             results = self.on_examples(row.run, *map(self.example, args))
-            return results if len(node.outputs) > 1 else (results,)
+            results = results if len(node.outputs) > 1 else (results,)
+            return [as_items(a, value.type) for a, value in zip(results, node.outputs)]  # each run has lists of its own
         if any(id(v) in self.capture.needs for a in args for v in self.values(a)):
             if node.op == "prim::cast" and (isinstance(args[0].hint, Tensor) or is_stack(args[0].type)):
                 return (self.cast(args[0], node.output.type),)
