@@ -2,9 +2,11 @@
 
 import base64
 import importlib
+import io
 import pickle
 import subprocess
 import sys
+import zipfile
 import zlib
 
 import pytest
@@ -266,3 +268,33 @@ def test_lists_of_one_number_are_annotations_of_scripts(as_torch):
     )
     assert unit.total(1.5, 2) == 7 and unit.total([1.0, 2.0], (2, 3)) == 9
     assert repr(internal.BroadcastingList2) == "BroadcastingList2"
+
+
+def test_types_of_scripts_by_their_kinds(as_torch):
+    _C = importlib.import_module("torch._C")
+    text = _C.StringType.get()
+    assert str(_C.DictType(text, _C.ListType(_C.IntType.get()))) == "Dict[str, List[int]]"
+    assert _C.TupleType([text, _C.TensorType.get()]).str() == "(str, Tensor)" and str(_C.NoneType.get()) == "NoneType"
+    assert _C.OptionalType(_C.FloatType.get()).str() == "float?" and _C.ListType.ofInts() is _C.ListType(_C.IntType())
+    assert isinstance(text, _C.StringType) and not isinstance(text, _C.ListType) and isinstance(text, _C.Type)
+    assert as_torch.ListType is _C.ListType and text.kind() == "StringType" and text.annotation_str == "str"
+    assert text.isSubtypeOf(_C.OptionalType(text)) and not _C.OptionalType(text).isSubtypeOf(text)
+    assert _C.DictType(text, _C.IntType()).getValueType() is _C.IntType.get()
+
+
+def test_nests_of_tensors_are_gone_through(as_torch):
+    function = importlib.import_module("torch.autograd.function")
+    double = function._nested_map(lambda v: isinstance(v, as_torch.Tensor), lambda t: t * 2, "Tensors")
+    assert [int(t) for t in double((as_torch.tensor(1), [as_torch.tensor(2)], {"a": as_torch.tensor(3)}))[:1]] == [2]
+    assert double({"a": [None, as_torch.tensor(3)]})["a"][1] == 6
+    with pytest.raises(ValueError, match="of type builtins.str. Accepted types: Tensors"):
+        double(["a"])
+    assert list(function._iter_filter(lambda v: isinstance(v, int))([1, (2, {"a": 3}), None])) == [1, 2, 3]
+
+
+def test_a_zip_file_is_told_by_how_it_begins(as_torch):
+    is_zip = importlib.import_module("torch.serialization")._is_zipfile
+    file = io.BytesIO()
+    zipfile.ZipFile(file, "w").writestr("a", "b")
+    file.seek(0)
+    assert is_zip(file) and file.tell() == 0 and not is_zip(io.BytesIO(b"PK")) and not is_zip(io.BytesIO(b"xx" * 9))

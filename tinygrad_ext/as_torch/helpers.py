@@ -12,13 +12,16 @@ import tempfile
 import unittest
 
 import tinygrad_ext as _tg
+from tinygrad_ext.as_torch.stand_ins import _C_types
 
 _found = {}
 _ELSEWHERE = {
     ("_dynamo.eval_frame", "OptimizedModule"): "tinygrad_ext.as_torch.stand_ins._dynamo",
     ("_dynamo.utils", "is_compile_supported"): "tinygrad_ext.as_torch.stand_ins._dynamo",
-    ("optim.lbfgs", "_cubic_interpolate"): "tinygrad_ext.as_torch.line_search",
-    ("optim.lbfgs", "_strong_wolfe"): "tinygrad_ext.as_torch.line_search",
+    **{("optim.lbfgs", n): "tinygrad_ext.as_torch.line_search" for n in ("_cubic_interpolate", "_strong_wolfe")},
+    **{("autograd.function", n): "tinygrad_ext.as_torch.inquiries" for n in ("_iter_filter", "_nested_map")},
+    ("_subclasses.meta_utils", "assert_metadata_eq"): "tinygrad_ext.as_torch.inquiries",
+    ("serialization", "_is_zipfile"): "tinygrad_ext.as_torch.inquiries",
     ("", "Storage"): "tinygrad_ext.tensor.legacy_storage",
 }
 
@@ -35,6 +38,8 @@ def find(place, name):
     """The function of a place, or None."""
     if (place, name) in _ELSEWHERE:
         return getattr(importlib.import_module(_ELSEWHERE[place, name]), name)
+    if place == "" and name in _C_types.NAMES:
+        return getattr(_C_types, name)
     return _found.get((place, name))
 
 
@@ -381,19 +386,3 @@ def _DisableFuncTorch():
     if _tg.overrides.active_levels():
         raise NotImplementedError("torch._C._DisableFuncTorch: a transform cannot be left for a while; compute outside")
     yield
-
-
-@_of("_subclasses.meta_utils")
-def assert_metadata_eq(assert_eq, m1, m2, *, skip_symbolic=False, skip_leaf=False):
-    """Call `assert_eq` for each thing in which two tensors of different devices should be alike."""
-    names = ["dtype", "requires_grad", "is_sparse", "layout"]
-    for name in names + ["shape"] * (not skip_symbolic) + ["is_leaf"] * (not skip_leaf):
-        assert_eq(getattr(m1, name), getattr(m2, name))
-    for name in ["is_conj", "is_neg", "_is_view"] + ["stride", "storage_offset"] * (not skip_symbolic):
-        assert_eq(getattr(m1, name)(), getattr(m2, name)())
-    assert_eq(m1.grad is not None, m2.grad is not None)
-    for part in ("grad", "_base"):
-        if getattr(m1, part) is not None:
-            assert_metadata_eq(
-                assert_eq, getattr(m1, part), getattr(m2, part), skip_symbolic=skip_symbolic, skip_leaf=skip_leaf
-            )

@@ -16,7 +16,15 @@ ARITY = {
     "Dict": 2,
     **dict.fromkeys(("Tuple", "Union", "Stack"), None),
 }
+# the word of PyTorch for the kind of a type
+KINDS = {
+    "Tensor": "TensorType", "int": "IntType", "float": "FloatType", "bool": "BoolType", "complex": "ComplexType",
+    "str": "StringType", "NoneType": "NoneType", "Scalar": "NumberType", "List": "ListType", "Dict": "DictType",
+    "Tuple": "TupleType", "Optional": "OptionalType", "Union": "UnionType", "Any": "AnyType", "Device": "DeviceObjType",
+    "Generator": "GeneratorType", "ScalarType": "IntType", "Layout": "IntType", "MemoryFormat": "IntType",
+}  # fmt: skip
 _made = weakref.WeakValueDictionary()  # a stranger's archive may hold as many as it likes
+_SPELLED = {"List": "{}[]", "Optional": "{}?", "Dict": "Dict({}, {})"}
 DEEPEST = 30  # types in the brackets of types
 
 
@@ -48,6 +56,49 @@ class Type:
 
     def __repr__(self):
         return f"<type {self}>"
+
+    # ---- what programs ask PyTorch's types
+
+    @property
+    def annotation_str(self):
+        """As an annotation: "List[int]"."""
+        return str(self)
+
+    def str(self):
+        """As a schema spells it: "int[]", "Tensor?", "(int, Tensor)"."""
+        inner = [arg.str() for arg in self.args]
+        form = _SPELLED.get(self.word)
+        if form is not None:
+            return form.format(*inner)
+        told = ", ".join(inner)
+        return f"({told})" if self.word == "Tuple" else f"{self.word}({told})" if inner else self.word
+
+    def kind(self):
+        """PyTorch's word: "TensorType", "ListType"; "ClassType" of a class."""
+        return KINDS.get(self.word, "ClassType")
+
+    def isSubtypeOf(self, other):
+        """Whether a value of this type may stand where the other is declared."""
+        return accepts(other, self)
+
+    def getElementType(self):
+        """What a list or an Optional holds."""
+        return self.args[0]
+
+    def getKeyType(self):
+        return self.args[0]
+
+    def getValueType(self):
+        return self.args[1]
+
+    def elements(self):
+        """The types in the brackets of a tuple."""
+        return list(self.args)
+
+    containedTypes = elements
+
+    def dtype(self):
+        """None: of a tensor's type nothing is known but that."""
 
     @property
     def is_optional(self):

@@ -300,6 +300,7 @@ class LoadedMethod:
         types = dict(zip(names, (v.type for v in graph.inputs)))
         entry = Entry(graph, parameters, types, [], 0, Type.parse(note["returns"]))
         entry.broadcasts = note.get("broadcasts", {})
+        entry.owner = Type(f"__torch__.{self.owner._name}")
         return entry
 
     @property

@@ -12,10 +12,6 @@ _SCALARS = {
     "float16": "Half", "float32": "Float", "float64": "Double", "bfloat16": "BFloat16",
     "complex32": "ComplexHalf", "complex64": "ComplexFloat", "complex128": "ComplexDouble",
 }  # fmt: skip
-_KINDS = {
-    "Tensor": "TensorType", "int": "IntType", "float": "FloatType", "bool": "BoolType", "complex": "ComplexType",
-    "str": "StringType", "NoneType": "NoneType", "List": "ListType", "Tuple": "TupleType", "Any": "AnyType",
-}  # fmt: skip
 _MARKS = {int: "i", bool: "i", float: "f", str: "s", Tensor: "t"}  # of what an attribute holds
 
 
@@ -30,7 +26,7 @@ class ValueType:
 
     def kind(self):
         """PyTorch's word: "TensorType", "ListType"."""
-        return _KINDS.get(self._type.word, "AnyType")
+        return self._type.kind()
 
     def sizes(self):
         return list(self._sizes)

@@ -4,6 +4,7 @@ For authors: `check_plugin`, `check_op` and `check_module` run the conformance b
 makes pytest tests of it, and `library.opcheck` is PyTorch's spelling of it for one call. See docs/check_plugins.md.
 
 `assert_close` compares tensors, numbers and containers of them, `make_tensor` draws one, as PyTorch's do.
+`FileCheck` asks what a text holds, and in which order.
 
 layouts.py makes the same values in other memory layouts, compare.py compares results, sweep.py runs one op's
 samples through one check. tests/test_every_op.py multiplies them out, and battery/ stands on the same functions.
@@ -17,6 +18,7 @@ from tinygrad_ext.errors import refuse_unknown
 _LAZY = {
     **dict.fromkeys(("check_module", "check_op", "check_plugin"), "battery"),
     "plugin_tests": "conformance",
+    "FileCheck": "file_check",
     "assert_allclose": "close",
     "assert_close": "close",
     "make_tensor": "make",

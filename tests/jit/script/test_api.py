@@ -1,5 +1,6 @@
 """`jit.script` and its relatives: where source is found, what is loaded, names."""
 
+import io
 import linecache
 import subprocess
 import sys
@@ -52,7 +53,7 @@ def test_decorated_functions_and_types_as_text():
         return len(items) + x.dim()
 
     assert f(tg.ones(1), [1, 2]) == 3
-    assert f.schema == "f(Tensor x, List[int] items) -> int" and f.name == "f"
+    assert str(f.schema) == "f(Tensor x, int[] items) -> int" and f.name == "f"
 
 
 def test_types_as_a_comment():
@@ -87,7 +88,7 @@ def test_example_inputs_give_types():
         return x * n
 
     scripted = jit.script(f, example_inputs=[(2, 3)])
-    assert scripted(4, 5) == 20 and scripted.schema == "f(int x, int n) -> int"
+    assert scripted(4, 5) == 20 and str(scripted.schema) == "f(int x, int n) -> int"
 
 
 def test_scripted_functions_call_each_other():
@@ -211,3 +212,38 @@ def test_texts_see_the_names_around_them():
 def test_type_comments_that_cannot_be_read_are_refused(comment, told):
     with pytest.raises(jit.Error, match=told):
         jit.CompilationUnit(f"def f(n):\n    {comment}\n    return n")
+
+
+def test_schemas_tell_what_is_taken_and_given():
+    def f(x, y: tuple[int, tg.Tensor], sizes: list[int], s: str = 'a"b', *, n: int | None = None):
+        return x, sizes
+
+    schema = jit.script(f).schema
+    assert str(schema) == (
+        'f(Tensor x, (int, Tensor) y, int[] sizes, str s="a\\"b", *, int? n=None) -> ((Tensor, int[]))'
+    )
+    assert [a.name for a in schema.arguments] == ["x", "y", "sizes", "s", "n"] and schema.name == "f"
+    assert [a.has_default_value() for a in schema.arguments] == [False, False, False, True, True]
+    assert [a.kwarg_only for a in schema.arguments] == [False, False, False, False, True]
+    assert schema.arguments[3].default_value == 'a"b' and str(schema.arguments[1].type) == "Tuple[int, Tensor]"
+    assert str(schema.returns[0].type) == "Tuple[Tensor, List[int]]" and len(schema.returns) == 1
+    assert schema == jit.script(f).schema and schema != jit.script(lambda x: x).schema
+
+
+def test_schemas_of_methods_begin_with_self():
+    class Net(tg.nn.Module):
+        def forward(self, x, n: int = 2) -> dict[str, tg.Tensor]:
+            return {"x": x * n}
+
+    scripted = jit.script(Net())
+    schema = scripted.forward.schema
+    assert [a.name for a in schema.arguments] == ["self", "x", "n"]
+    assert str(schema).endswith(".Net self, Tensor x, int n=2) -> Dict(str, Tensor)")
+    assert str(schema).startswith("forward(__torch__.")
+    with pytest.raises(RuntimeError, match=r"Position: 2(.|\n)*Declaration: forward\(__torch__"):
+        scripted(tg.ones(1), "a")
+    file = io.BytesIO()
+    jit.save(scripted, file)
+    file.seek(0)
+    told = str(jit.load(file).forward.schema)
+    assert told == "forward(__torch__.Net self, Tensor x, int n=2) -> Dict(str, Tensor)"

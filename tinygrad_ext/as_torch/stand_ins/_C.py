@@ -8,9 +8,10 @@ from tinygrad_ext.core.call.levels import active_levels
 from tinygrad_ext.core.data.dtype import Size, device, dtype, layout, memory_format
 from tinygrad_ext.core.data.random import Generator, default_generator
 from tinygrad_ext.core.data.tensor import Tensor
+from tinygrad_ext.graph.types import Type as _Type
 from tinygrad_ext.overrides import dispatched as _dispatched
 
-from . import _C__nn, absent
+from . import _C__nn, _C_types, absent
 
 TensorBase = _TensorBase = Tensor
 _VariableFunctions = _tg
@@ -26,20 +27,14 @@ _disabled_torch_dispatch_impl = _dispatched._disabled_torch_dispatch_impl
 _DisableTorchDispatch = _dispatched._DisableTorchDispatch
 
 _WHY = "the inside of PyTorch's compiler is not here; jit.trace and jit.script give graphs of tinygrad_ext's own"
-globals().update(absent.types("_C", "Value Node Graph Block Use Type ScriptModule ScriptMethod Argument", _WHY))
-globals().update(
-    absent.types("_C", "FunctionSchema CompilationUnit ScriptObject StaticModule Future ErrorReport", _WHY)
-)
-globals().update(
-    absent.types("_C", "TensorType ListType TupleType OptionalType DictType NoneType IntType FloatType", _WHY)
-)
-globals().update(
-    absent.types("_C", "StringType BoolType UnionType AnyType ClassType FutureType DispatchKeySet Function", _WHY)
-)
+globals().update(absent.types("_C", "Value Node Graph Block Use ScriptModule ScriptMethod", _WHY))
+globals().update(absent.types("_C", "CompilationUnit ScriptObject StaticModule Future ErrorReport", _WHY))
+globals().update(absent.types("_C", "ClassType FutureType DispatchKeySet Function", _WHY))
+globals().update({name: getattr(_C_types, name) for name in _C_types.NAMES})
 globals().update(
     absent.functions("_C", "parse_schema parse_ir _jit_pass_inline _jit_pass_dce _create_graph_by_tracing", _WHY)
 )
-ScriptFunction = _jit.ScriptFunction
+ScriptFunction, Type = _jit.ScriptFunction, _Type
 
 
 def _get_tracing_state():
@@ -139,6 +134,10 @@ _VMAP_WARNINGS = {
 def __getattr__(name):
     if name in ("ScriptDict", "ScriptList"):
         return getattr(importlib.import_module("tinygrad_ext.jit.script.typed"), name)  # lazy: few ask for it
+    if name in ("Argument", "FunctionSchema"):
+        return getattr(importlib.import_module("tinygrad_ext.jit.script.schema"), name)  # lazy: as above
+    if name == "FileCheck":
+        return importlib.import_module("tinygrad_ext.testing").FileCheck  # lazy: as above
     if name in _VMAP_WARNINGS:
         return getattr(importlib.import_module("torch._C._functorch"), _VMAP_WARNINGS[name])
     if name == "_functorch":

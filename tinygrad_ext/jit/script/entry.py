@@ -45,6 +45,7 @@ from .compiler import Compiler, Frame
 from .functions import Parameters, declared_default, lookup_of, result_of
 from .interfaces import why_not
 from .overloads import check_implemented
+from .schema import Argument, FunctionSchema, told_class
 from .source import source_of
 from .types import not_a_member, type_of_python
 
@@ -62,13 +63,14 @@ _CONTAINERS = frozenset((list, tuple, dict))
 class Entry:
     """A compiled function.
 
-    Attributes: graph; parameters (names, defaults); accessors, one for each state of the graph: (state, owner, name).
+    Attributes: graph; parameters (names, defaults); accessors, one for each state of the graph: (state, owner, name);
+    owner, the type of self where it is a method of a module.
     """
 
     def __init__(self, graph, parameters, types, accessors, skip, returns):
         self.graph, self.types, self.accessors = graph, types, accessors
         self.names, self.defaults = parameters.names[skip:], parameters.defaults
-        self.doc, self.broadcasts = None, {}
+        self.doc, self.broadcasts, self.owner = None, {}, None
         self.positional, self.annotations, self.returns = parameters.positional - skip, parameters.annotations, returns
 
     def __call__(self, args, kwargs):
@@ -101,12 +103,12 @@ class Entry:
 
     @property
     def declaration(self):
-        """ "f(Tensor x, int n=2) -> Tensor"."""
-        told = []
-        for name in self.names:
-            default = f"={self.defaults[name]!r}" if name in self.defaults else ""
-            told.append(f"{self.types[name]} {name}{default}")
-        return f"{self.graph.name}({', '.join(told)}) -> {self.returns}"
+        """A FunctionSchema: "f(Tensor x, int n=2) -> Tensor"."""
+        told = [] if self.owner is None else [Argument("self", self.owner)]
+        for i, name in enumerate(self.names):
+            default = (self.defaults[name],) if name in self.defaults else ()
+            told.append(Argument(name, self.types[name], default, i >= self.positional))
+        return FunctionSchema(self.graph.name, told, [Argument("", self.returns)])
 
     def _bound(self, args, kwargs):
         if len(args) > self.positional:
@@ -164,9 +166,8 @@ class Entry:
             inferred += f"\n{not_a_member(wanted, told)}"
         raise RuntimeError(
             f"{self.graph.name}() Expected a value of type '{told_wanted}' for argument '{name}' but instead found "
-            "type "
-            f"'{told}'.{inferred}{why and f' {why}.'}\nPosition: {position}\nValue: {value!r}\n"
-            f"Declaration: {self.declaration}"
+            f"type '{told}'.{inferred}{why and f' {why}.'}\nPosition: {position + (self.owner is not None)}\n"
+            f"Value: {value!r}\nDeclaration: {self.declaration}"
         )
 
     def _input(self, name):
@@ -293,6 +294,8 @@ def compile_entry(function, name=None, bound=(), examples=None, body=None):
     returns = frame.returns or (graph.outputs and type_of(graph.outputs[0]))
     entry = Entry(graph, parameters, types, accessors, len(bound), returns)
     entry.doc = function.__doc__
+    if bound and isinstance(bound[0], modules.ModuleValue):
+        entry.owner = told_class(bound[0].cls)
     told = {name: c.broadcasts.get(parameters.annotations.get(name)) for name in entry.names}
     entry.broadcasts = {name: count for name, count in told.items() if count}
     return entry
