@@ -19,6 +19,7 @@ from .control_backward import CastEntry, cast
 from .function_nodes import replay_function
 from .ir import Block, Value, outer_values, values_in
 from .items import SPOKEN, STATIC, Items, NotDerived, as_items, may_hold_tensors, of_parts
+from .primitives.objects import fits
 from .signature import output_types, signature_of
 from .stack_gradients import StackEntry, is_stack
 from .symbols import Symbol
@@ -151,6 +152,8 @@ class Replay:
             found = known(node, *args)
             if found is not None:
                 return found
+        if node.op == "prim::cast" and _is_other(args[0], node.output.type):
+            raise NotDerived("which type of a Union a value has hangs on the way that is taken")
         if node.op in _MODES and (not args or isinstance(args[0], Value)):
             return (not args or self.needs_grad(args[0]),)
         if node.op in _WRITES and isinstance(args[0], Value):
@@ -307,3 +310,8 @@ class Replay:
         if type(a) is slice:
             return slice(*map(self.example, (a.start, a.stop, a.step)))
         return a.hint if isinstance(a, Value) else a
+
+
+def _is_other(a, type):
+    """Whether a value of a Union is not of a type this time."""
+    return isinstance(a, Value) and a.type.word == "Union" and not fits(a.hint, type)

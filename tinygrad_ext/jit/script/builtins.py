@@ -349,9 +349,9 @@ def _sorted(c, args, kwargs):
         value = _list(c, [value], {})
     if type_of(value).word != "List":
         c.fault(f"sorted() takes a list, tuple or dict, not {type_of(value)}")
-    c.check_ordered(type_of(value).args[0], "sorted()")
-    reverse = kwargs.get("reverse", False)
-    return c.emit("prim::sorted", (value, c.value(reverse, BOOL)), type_of(value))
+    reverse = c.value(kwargs.get("reverse", False), BOOL)
+    made = c.in_order(value, reverse, "sorted()")
+    return c.emit("prim::sorted", (value, reverse), type_of(value)) if made is None else made
 
 
 def _math(name, count):

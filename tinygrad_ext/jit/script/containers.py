@@ -103,9 +103,12 @@ def _find(c, value, type, name, args, kwargs):
 def _sort(c, value, type, name, args, kwargs):
     if "key" in kwargs:
         c.fault("sort(key=...) is not taken in script; give the class __lt__, or sort pairs")
-    c.check_ordered(type.args[0], "sort()")
-    reverse = (*args, *kwargs.values(), False)[0]
-    c.effect("prim::list.sort", value, c.value(reverse, BOOL, "argument 'reverse'"))
+    reverse = c.value((*args, *kwargs.values(), False)[0], BOOL, "argument 'reverse'")
+    made = c.in_order(value, reverse, "sort()")
+    if made is None:
+        c.effect("prim::list.sort", value, reverse)
+    else:
+        c.effect("prim::set_slice", value, None, None, None, c.value(made, type))
 
 
 def _copy(c, value, type, name, args, kwargs):

@@ -33,6 +33,7 @@ from . import (  # each file adds its handlers to the compiler's tables
     modules,
     operators,
     ops,
+    ordering,
     outside,
     package,
     questions,
@@ -51,7 +52,7 @@ from .types import not_a_member, type_of_python
 
 HANDLERS = (
     builtins, calls, captured, classes, comprehensions, conditions, containers, contexts, expressions, forked,
-    generators, hints, items, iteration, loops, modules, operators, ops, outside, package, questions, sparse,
+    generators, hints, items, iteration, loops, modules, operators, ops, ordering, outside, package, questions, sparse,
     statements, tensors, traced,
 )  # fmt: skip
 

@@ -287,6 +287,8 @@ def _return(c, node):
         if frame.returns is NONE and type_of(operand) is not NONE:
             c.fault(f"the function is annotated to return None, but returns a value of type {type_of(operand)}")
         operand = c.value(operand, frame.returns, "a value to return")
+        if frame.returns.word == "Union" and type_of(operand) is not frame.returns:
+            operand = c.emit("prim::cast", (operand,), frame.returns)  # other ways out may give another of its types
     elif c.scope is not frame.root or (len(c.frames) == 1 and isinstance(operand, Static) and operand.as_text()):
         operand = c.value(operand)
     given = type_of(operand)
