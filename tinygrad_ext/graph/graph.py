@@ -46,6 +46,14 @@ class Graph(Names):
         """All nodes, those of inner blocks too."""
         return self.block.walk()
 
+    def findAllNodes(self, kind, recurse=True):
+        """The nodes of a `Node.kind()`, such as "aten::add"; recurse: those of inner blocks too."""
+        return self.block.findAllNodes(kind, recurse)
+
+    def findNode(self, kind, recurse=True):
+        """The first node of a kind, or None."""
+        return self.block.findNode(kind, recurse)
+
     def __str__(self):
         return write_graph(self)
 

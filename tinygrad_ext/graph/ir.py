@@ -53,6 +53,10 @@ class Value:
         """Its name."""
         return self.name
 
+    def __call__(self):
+        """The value itself, for programs that ask a node for its output() as PyTorch's do."""
+        return self
+
     def __repr__(self):
         return f"%{self.name}"
 
@@ -117,6 +121,20 @@ class Node:
         """The Values among the arguments, in order, those in lists too."""
         return values_in(self.args)
 
+    def __call__(self):
+        """The node itself, for programs that ask a value for its node()."""
+        return self
+
+    def inputs(self):
+        """Go through its arguments: the parts of a list one by one, what is no value as a Constant."""
+        return Row(x for a in self.args for x in (a if isinstance(a, tuple) else (a,)))()
+
+    def inputsSize(self):
+        return len(list(self.inputs()))
+
+    def outputsSize(self):
+        return len(self.outputs)
+
     def kind(self):
         """The op without its overload: "aten::add"."""
         return self.op if self.op.startswith("prim::") else self.op.partition(".")[0]
@@ -139,6 +157,14 @@ class Block:
             yield node
             for block in node.blocks:
                 yield from block.walk()
+
+    def findAllNodes(self, kind, recurse=True):
+        """The nodes of a `Node.kind()`; recurse: those of inner blocks too."""
+        return [node for node in (self.walk() if recurse else self.nodes) if node.kind() == kind]
+
+    def findNode(self, kind, recurse=True):
+        """The first node of a kind, or None."""
+        return next(iter(self.findAllNodes(kind, recurse)), None)
 
 
 class State:

@@ -47,6 +47,7 @@ _PLACES = {
             "is_scripting",
             "isinstance",
             "optimize_for_inference",
+            "run_frozen_optimizations",
             "script_if_tracing",
             "script_method",
             "unused",

@@ -247,3 +247,30 @@ def test_schemas_of_methods_begin_with_self():
     file.seek(0)
     told = str(jit.load(file).forward.schema)
     assert told == "forward(__torch__.Net self, Tensor x, int n=2) -> Dict(str, Tensor)"
+
+
+def test_graphs_answer_what_programs_ask_them():
+    @jit.script
+    def f(x, n: int):
+        if n > 1:
+            x = x + 1
+        return x + 2
+
+    graph = f.graph
+    assert [node.kind() for node in graph.findAllNodes("aten::add")] == ["aten::add"] * 2
+    assert len(graph.findAllNodes("aten::add", recurse=False)) == 1 and graph.findNode("aten::mul") is None
+    added = graph.findNode("aten::add", recurse=False)
+    assert added.output().node() is added and added.output().type().kind() == "TensorType"
+    inputs = list(added.inputs())
+    assert inputs[0].node() is graph.findNode("prim::If") and inputs[1].value == 2
+    assert added.inputsSize() == len(inputs) and added.outputsSize() == 1
+
+
+def test_a_generator_is_meant_whose_name_typing_has():
+    from typing import Generator  # noqa: F401, UP035 - programs import all that typing has
+
+    unit = jit.CompilationUnit(
+        "def f(x, g):\n    # type: (Tensor, Generator) -> Tensor\n    return x.uniform_(generator=g)"
+    )
+    first, second = (unit.f(tg.zeros(3), tg.Generator().manual_seed(2)) for _ in range(2))
+    assert first.equal(second) and first.unique().numel() == 3

@@ -97,6 +97,14 @@ def test_what_cannot_be_frozen_is_refused(make, told):
         make()
 
 
+def test_frozen_modules_are_optimized_already():
+    module = jit.script(nn.Sequential(nn.Linear(2, 2), nn.ReLU()).eval())
+    with pytest.raises(RuntimeError, match=r"expected a module that jit.freeze\(\) gave, not RecursiveScriptModule"):
+        jit.run_frozen_optimizations(module)
+    frozen, x = jit.freeze(module), tg.randn(3, 2)
+    assert jit.run_frozen_optimizations(frozen) is None and frozen(x).equal(module(x))
+
+
 def test_optimize_for_inference_freezes():
     module = jit.script(Net())
     fast = jit.optimize_for_inference(module)

@@ -8,7 +8,7 @@ from types import ModuleType
 
 from .api import CompilationUnit, script, script_if_tracing
 from .errors import Error
-from .freezing import freeze, optimize_for_inference
+from .freezing import freeze, optimize_for_inference, run_frozen_optimizations
 from .interfaces import interface
 from .markers import Attribute, Final, annotate, export, ignore, is_scripting, isinstance, unused
 from .script_function import ScriptFunction
@@ -31,6 +31,7 @@ __all__ = [
     "is_scripting",
     "isinstance",
     "optimize_for_inference",
+    "run_frozen_optimizations",
     "script",
     "script_if_tracing",
     "script_method",

@@ -15,7 +15,7 @@ from tinygrad_ext.graph import passes
 
 from ..tracing import TracedModule
 from .modules import Thawed, class_of_module
-from .script_module import RecursiveScriptModule, ScriptModule, called, methods_of
+from .script_module import RecursiveScriptModule, ScriptModule, called, is_frozen, methods_of
 
 
 @boundary
@@ -87,6 +87,15 @@ def _constant(value):
 def _fold(graph):
     if not graph.effects:
         passes.optimize(graph, [passes.Constants(), passes.DeadCode()])
+
+
+def run_frozen_optimizations(mod, optimize_numerics=True, preserved_methods=None):
+    """Nothing but a check that a module is frozen: its graphs are optimized, and convolutions stay what they are."""
+    if not is_frozen(mod):
+        raise RuntimeError(
+            f"run_frozen_optimizations: expected a module that jit.freeze() gave, not {type(mod).__name__}. "
+            "Call jit.freeze(module.eval()) first"
+        )
 
 
 def optimize_for_inference(mod, other_methods=None):

@@ -39,7 +39,8 @@ from tinygrad_ext.nn.module import Module
 _PLAIN = {
     None: NONE, type(None): NONE, int: INT, float: FLOAT, bool: BOOL, complex: COMPLEX, str: STR,
     dtypes.device: DEVICE, dtypes.dtype: DTYPE, dtypes.layout: LAYOUT, dtypes.memory_format: FORMAT,
-    Generator: GENERATOR, typing.Any: ANY, numbers.Number: SCALAR, dtypes.Size: list_of(INT),
+    Generator: GENERATOR, typing.Generator: GENERATOR, typing.Any: ANY, numbers.Number: SCALAR,
+    dtypes.Size: list_of(INT),
 }  # fmt: skip
 NO_USER_CLASS = ("builtins", "tinygrad_ext", "torch", "functools", "types", "typing", "collections", "numpy")
 NUMBERS = (INT, FLOAT, BOOL, COMPLEX, SCALAR)
