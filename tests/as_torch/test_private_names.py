@@ -6,6 +6,7 @@ import io
 import pickle
 import subprocess
 import sys
+import typing
 import zipfile
 import zlib
 
@@ -298,3 +299,15 @@ def test_a_zip_file_is_told_by_how_it_begins(as_torch):
     zipfile.ZipFile(file, "w").writestr("a", "b")
     file.seek(0)
     assert is_zip(file) and file.tell() == 0 and not is_zip(io.BytesIO(b"PK")) and not is_zip(io.BytesIO(b"xx" * 9))
+
+
+def test_annotations_are_asked_what_they_are(as_torch):
+    internal, old = importlib.import_module("torch._jit_internal"), vars(typing)  # by the names that programs have
+    assert internal.is_list(old["List"][int]) and internal.is_list(list[int]) and not internal.is_list(int)
+    assert internal.is_dict(old["Dict"][str, int]) and internal.is_tuple(old["Tuple"][int])
+    assert not internal.is_tuple(old["List"][int]) and internal.is_final(typing.Final[int])
+    for optional in (old["Optional"][int], old["Union"][None, str], int | None):
+        assert internal.is_optional(optional) and internal.is_union(optional)
+    assert internal.is_union(old["Union"][int, str]) and not internal.is_optional(old["Union"][int, str, None])
+    with pytest.raises(RuntimeError, match="Attempted to use List without a contained type"):
+        internal.is_list(old["List"])

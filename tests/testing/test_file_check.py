@@ -50,12 +50,14 @@ def test_what_does_not_hold_is_told(place):
 
 
 def test_checks_are_read_from_a_text():
-    checks = "# CHECK: a\n# CHECK-NEXT:  b\n# CHECK-COUNT-2-EXACTLY: c\n # CHECK-NOT: d\n# CHECK-DAG: e"
+    checks = "# CHECK: a\n# CHECK-NEXT:  b\n# CHECK-COUNT-EXACTLY-2: c\n # CHECK-NOT: d\n# CHECK-DAG: e"
     FileCheck().run(checks, "a\nb c c e")
     for text in ("a b c c e", "a\nb c c c e", "a\nb c c d e", "a\nb c c"):
         with pytest.raises(RuntimeError, match="Expected to"):
             FileCheck().run(checks, text)
     with pytest.raises(RuntimeError, match="Could not parse check"):
+        FileCheck().run("# CHECK1", test_file="a")
+    with pytest.raises(RuntimeError, match="Check for bad input"):
         FileCheck().run("a\nb", "a")
 
 

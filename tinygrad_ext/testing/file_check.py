@@ -6,7 +6,7 @@ A list of checks is gone through from the top; each is looked for behind what th
 import re
 
 _LINE = re.compile(
-    r"CHECK(-NOT|-SAME|-NEXT|-DAG|-REGEX|-SOURCE-HIGHLIGHTED|-COUNT-(?P<count>\d+)(?P<exactly>-EXACTLY)?)?:(?P<text>.*)"
+    r"CHECK(-NOT|-SAME|-NEXT|-DAG|-REGEX|-SOURCE-HIGHLIGHTED|-COUNT(?P<exactly>-EXACTLY)?-(?P<count>\d+))?:(?P<text>.*)"
 )
 _UNDERLINES = "~^"  # PyTorch's errors underline with the first, ours and Python's with the second
 
@@ -39,7 +39,7 @@ class FileCheck:
 
     def check_count(self, text, count, exactly=False):
         """It stands there so many times, one behind the other; exactly: and not once more before the next check."""
-        self._add(f"CHECK-COUNT-{count}{'-EXACTLY' * exactly}", text, count)
+        self._add(f"CHECK-COUNT{'-EXACTLY' * exactly}-{count}", text, count)
         return self._add("CHECK-NOT", text) if exactly else self
 
     def check_dag(self, text):
@@ -54,20 +54,21 @@ class FileCheck:
         """Something stands there that the pattern matches."""
         return self._add("CHECK-REGEX", text)
 
-    def run(self, checks_or_text, text=None):
+    def run(self, checks_file, test_file=None):
         """Check a text, or a graph by what it prints; with two arguments the first holds lines such as `# CHECK: add`.
 
         Raises:
             RuntimeError: a check fails; the message shows the place and the check.
         """
-        if text is None:
-            return self._run(str(checks_or_text))
+        if test_file is None:
+            return self._run(str(checks_file))
         read = FileCheck()
-        for match in _LINE.finditer(checks_or_text):
+        for match in _LINE.finditer(checks_file):
             _add_line(read, match)
         if not read._groups:
-            raise RuntimeError(f"Could not parse check: expected a line such as '# CHECK: add' in\n{checks_or_text}")
-        read._run(str(text))
+            told = "Could not parse check" if "CHECK" in checks_file else "Check for bad input: there are no checks"
+            raise RuntimeError(f"{told}. Expected a line such as '# CHECK: add' in\n{checks_file}")
+        read._run(str(test_file))
 
     def __repr__(self):
         told = "".join(f"\n\t{kind}: {text}" for group in self._groups for kind, text, _ in group)

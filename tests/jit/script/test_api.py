@@ -227,6 +227,8 @@ def test_schemas_tell_what_is_taken_and_given():
     assert [a.kwarg_only for a in schema.arguments] == [False, False, False, False, True]
     assert schema.arguments[3].default_value == 'a"b' and str(schema.arguments[1].type) == "Tuple[int, Tensor]"
     assert str(schema.returns[0].type) == "Tuple[Tensor, List[int]]" and len(schema.returns) == 1
+    unit = jit.CompilationUnit("def f(x: BroadcastingList2[int]) -> int:\n    return x[1]\n")
+    assert str(unit.f.schema) == "f(int[2] x) -> int" and unit.f.schema.arguments[0].N == 2 and unit.f(3) == 3
     assert schema == jit.script(f).schema and schema != jit.script(lambda x: x).schema
 
 

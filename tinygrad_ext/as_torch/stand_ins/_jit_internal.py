@@ -1,11 +1,14 @@
 """torch._jit_internal: marks and types for scripts."""
 
 import inspect as _inspect
+import types as _types
+import typing as _typing
 from typing import Any, Callable, Dict, Final, List, Optional, Tuple, Union  # noqa: F401, UP035 - names that are imported
 
 from tinygrad_ext import jit as _jit
 from tinygrad_ext.jit.annotations import LISTS as _LISTS
 from tinygrad_ext.jit.annotations import Broadcasting as _Broadcasting
+from tinygrad_ext.jit.script.types import without_contained as _without_contained
 
 export, ignore, unused = _jit.export, _jit.ignore, _jit.unused
 is_scripting = _jit.is_scripting
@@ -48,3 +51,32 @@ def get_callable_argument_names(function):
         return []
     plain = all(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters)
     return [p.name for p in parameters] if plain else []
+
+
+def _asks(origin, bare):
+    def asked(ann):
+        if ann is bare:
+            raise RuntimeError(_without_contained(_EXAMPLES[origin]))
+        return _typing.get_origin(ann) is origin
+
+    asked.__doc__ = f"Whether an annotation is a {_EXAMPLES[origin].partition('[')[0]} of something."
+    return asked
+
+
+_EXAMPLES = {list: "List[int]", dict: "Dict[int, int]", tuple: "Tuple[int]"}
+is_list, is_dict, is_tuple = (_asks(kind, vars(_typing)[kind.__name__.title()]) for kind in (list, dict, tuple))
+
+
+def is_union(ann):
+    """Whether an annotation is a Union, an Optional too."""
+    return _typing.get_origin(ann) in (Union, getattr(_types, "UnionType", Union))
+
+
+def is_optional(ann):
+    """Whether an annotation is one type or None."""
+    return is_union(ann) and len(_typing.get_args(ann)) == 2 and type(None) in _typing.get_args(ann)
+
+
+def is_final(ann):
+    """Whether an annotation is Final."""
+    return ann is Final or _typing.get_origin(ann) is Final

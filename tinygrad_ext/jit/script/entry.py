@@ -108,7 +108,7 @@ class Entry:
         told = [] if self.owner is None else [Argument("self", self.owner)]
         for i, name in enumerate(self.names):
             default = (self.defaults[name],) if name in self.defaults else ()
-            told.append(Argument(name, self.types[name], default, i >= self.positional))
+            told.append(Argument(name, self.types[name], default, i >= self.positional, self.broadcasts.get(name)))
         return FunctionSchema(self.graph.name, told, [Argument("", self.returns)])
 
     def _bound(self, args, kwargs):

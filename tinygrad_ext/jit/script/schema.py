@@ -5,14 +5,19 @@ from tinygrad_ext.graph.types import Type
 
 
 class Argument:
-    """One argument or result. Attributes: name ("" of a result), type, default_value, kwarg_only."""
+    """One argument or result.
 
-    __slots__ = ("_has_default", "default_value", "kwarg_only", "name", "type")
-    N = real_type = alias_info = is_out = None
+    Attributes: name ("" of a result), type, default_value, kwarg_only; N, how often a number that is given for a list
+    stands in it, or None.
+    """
 
-    def __init__(self, name, type, default=(), kwarg_only=False):
+    __slots__ = ("N", "_has_default", "default_value", "kwarg_only", "name", "type")
+    alias_info = None
+    is_out = False
+
+    def __init__(self, name, type, default=(), kwarg_only=False, N=None):
         """default: nothing, or a tuple that holds it."""
-        self.name, self.type, self.kwarg_only = name, type, kwarg_only
+        self.name, self.type, self.kwarg_only, self.N = name, type, kwarg_only, N
         self._has_default, self.default_value = bool(default), default[0] if default else None
 
     def has_default_value(self):
@@ -20,7 +25,12 @@ class Argument:
 
     def __str__(self):
         default = f"={_told(self.default_value)}" if self._has_default else ""
-        return f"{self.type.str()} {self.name}{default}".rstrip()
+        type = self.type.str() if self.N is None else self.type.str().replace("[]", f"[{self.N}]")
+        return f"{type} {self.name}{default}".rstrip()
+
+    @property
+    def real_type(self):
+        return self.type
 
     def __repr__(self):
         return f"<Argument {self}>"
