@@ -1,6 +1,8 @@
 """What a program declares: defaults, overloads, types in comments and of attributes that __init__ makes empty."""
 
 import math
+import typing
+from typing import Optional
 
 import pytest
 
@@ -165,3 +167,38 @@ def test_traces_take_keyword_examples_by_module():
     given = {"y": tg.ones(2), "x": tg.full((2,), 3.0)}
     traced = jit.trace_module(Two(), {"forward": given}, example_inputs_is_kwarg=True)
     assert traced(**given).tolist() == [2.0, 2.0]
+
+
+class Optionally(nn.Module):
+    def __init__(self, before):
+        super().__init__()
+        self.before: Optional[nn.Module] = before  # noqa: UP045 - as programs write it
+        self.layer: nn.Linear = nn.Linear(2, 2)
+        self.act: typing.Callable = tg.relu
+        self.after: nn.Module | None = None
+
+    def forward(self, x):
+        if self.before is not None:
+            x = self.before(x)
+        if self.after is not None:
+            x = self.after(x)
+        return self.act(self.layer(x))
+
+
+@pytest.mark.parametrize("before", [None, nn.Tanh()])
+def test_types_of_modules_and_functions_in_init_say_nothing(before):
+    module, x = Optionally(before), tg.randn(3, 2)
+    assert jit.script(module)(x).equal(module(x))
+
+
+def test_other_types_in_init_that_no_value_has_are_told():
+    class Wrong(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.names: set[str] = set()
+
+        def forward(self, x):
+            return x * len(self.names)
+
+    with pytest.raises(jit.Error, match="attribute 'names' of Wrong: Unknown type annotation"):
+        jit.script(Wrong())

@@ -1,6 +1,5 @@
 """Modules: parameters and buffers as state, attributes as state or constants, children, methods."""
 
-import ast
 import inspect
 import types as python_types
 import typing
@@ -11,18 +10,17 @@ from tinygrad_ext.graph.ir import Value
 from tinygrad_ext.graph.primitives.objects import fits, word_of
 from tinygrad_ext.graph.types import ANY, FLOAT, INT, NONE, STR, TENSOR, Type
 
+from .attribute_types import attribute_type
 from .classes import learn_attributes, misfit
 from .environment import ABSENT
-from .errors import FrontendError
 from .expressions import kind
 from .functions import FunctionValue
 from .interfaces import Choice, implied_interface, is_interface
-from .markers import MODIFIER, Attribute, annotate
+from .markers import MODIFIER, Attribute
 from .module_hooks import call_with_hooks, hooks_of
 from .module_parts import OF_CONTAINERS, OF_MODULES, ModuleTable
-from .source import source_of
 from .traced import StoredMethod, traced
-from .types import NoType, annotations_of, type_from, type_of_python
+from .types import annotations_of, type_from, type_of_python
 from .values import Method, Static, TupleValue, is_constant, type_of
 
 
@@ -313,73 +311,6 @@ def _in_init(base, name):
         for b in base.__mro__
         if b is not nn.Module and "__init__" in vars(b) and hasattr(vars(b)["__init__"], "__code__")
     )
-
-
-def attribute_type(c, cls, name, by_init=True):
-    """(the type that the class annotates an attribute with or None, whether it is Final). by_init: __init__ counts."""
-    for base in cls.__mro__:
-        annotation = annotations_of(base).get(name)
-        if annotation is None or base.__module__.startswith("tinygrad_ext."):
-            continue
-        space = {**vars(typing), **_globals_of(base)}
-        if isinstance(annotation, str):
-            annotation = eval(annotation, space)
-        if annotation is typing.Final or typing.get_origin(annotation) is typing.Final:
-            return None, True
-        try:
-            return type_from(annotation, lambda text, space=space: eval(text, space)), False
-        except NoType as error:
-            c.fault(f"attribute '{name}' of {cls.__name__}: {error}")
-    return _type_in_init(c, cls, name) if by_init else None, False
-
-
-def _type_in_init(c, cls, name):
-    """The type that `self.name: T = ...` in an __init__ gives, or None."""
-    for base in cls.__mro__:
-        init = vars(base).get("__init__")
-        if base.__module__.startswith("tinygrad_ext.") or not isinstance(init, python_types.FunctionType):
-            continue
-        try:
-            tree = source_of(init).tree
-        except FrontendError:
-            continue
-        space = {**vars(typing), **init.__globals__, **inspect.getclosurevars(init).nonlocals}
-        for node in ast.walk(tree):
-            annotation = _annotation_of(node, name, space)
-            if annotation is None:
-                continue
-            try:
-                return type_from(ast.unparse(annotation), lambda text, space=space: eval(text, space))
-            except (NoType, NameError) as error:
-                c.fault(f"attribute '{name}' of {cls.__name__}: {error}")
-    return None
-
-
-def _annotation_of(node, name, space):
-    """The type in `self.name: T = ...` or in `self.name = jit.annotate(T, ...)`, or None."""
-    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-    if not any(isinstance(target, ast.Attribute) and target.attr == name for target in targets):
-        return None
-    if isinstance(node, ast.AnnAssign):
-        return node.annotation
-    made = getattr(node, "value", None)
-    annotates = isinstance(made, ast.Call) and len(made.args) == 2 and _named(made.func, space) is annotate
-    return made.args[0] if annotates else None
-
-
-def _named(node, space):
-    """What a name, or a name in a module, stands for; None for anything else, which is not run."""
-    if isinstance(node, ast.Name):
-        return space.get(node.id)
-    owner = _named(node.value, space) if isinstance(node, ast.Attribute) else None
-    return getattr(owner, node.attr, None) if isinstance(owner, python_types.ModuleType) else None
-
-
-def _globals_of(cls):
-    for value in vars(cls).values():
-        if isinstance(value, python_types.FunctionType):
-            return value.__globals__
-    return vars(inspect.getmodule(cls) or typing)
 
 
 @kind(nn.Module)
