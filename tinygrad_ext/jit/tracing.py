@@ -356,6 +356,7 @@ class TracedModule(_Told, Module):
         object.__setattr__(self, "_runner", runner)
         object.__setattr__(self, "forward", Call(runner))
         object.__setattr__(self, "_methods", {})
+        object.__setattr__(self, "_runners", {"forward": runner})
 
     @property
     def original_name(self):
@@ -374,8 +375,12 @@ class TracedModule(_Told, Module):
     def _add_method(self, name):
         method = getattr(self.original, name)
         runner = Runner(method, name, self._runner.surroundings)
-        self._methods[name] = Call(runner)
+        self._methods[name], self._runners[name] = Call(runner), runner
         return runner
+
+    def runner_of(self, name):
+        """What holds the graphs of a traced method; None where it has not been traced."""
+        return self._runners.get(name)
 
     def __getattr__(self, name):
         methods = self.__dict__.get("_methods", {})

@@ -153,3 +153,47 @@ def test_a_module_says_what_is_compiled_in_its_place():
     scripted = jit.script(Twice(Prepared()))
     x = tg.randn(2)
     assert scripted(x).equal(x.tanh() * 2)
+
+
+class Both(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.by = nn.Parameter(tg.tensor([2.0, 4.0]))
+
+    def forward(self, x):
+        return x * self.by
+
+    def back(self, y, shift):
+        return y / self.by + shift
+
+
+class Around(nn.Module):
+    def __init__(self, traced):
+        super().__init__()
+        self.traced = traced
+
+    def forward(self, x: tg.Tensor, n: int) -> tg.Tensor:
+        for _ in range(n):
+            x = self.traced.back(self.traced.forward(x), x.sum())
+        return x
+
+
+def test_all_methods_that_were_traced_are_called_in_script():
+    x = tg.tensor([1.0, -2.0], requires_grad=True)
+    plain = Both()
+    scripted = jit.script(Around(jit.trace_module(plain, {"forward": tg.ones(2), "back": (tg.ones(2), tg.ones(()))})))
+    file = io.BytesIO()
+    jit.save(scripted, file)
+    file.seek(0)
+    for program in (scripted, jit.load(file)):
+        for n in (0, 1, 3):
+            assert program(x, n).equal(Around(plain)(x, n))
+            got, expected = (tg.autograd.grad(p(x, n).square().sum(), x)[0] for p in (program, Around(plain)))
+            assert got.allclose(expected)
+    with pytest.raises(jit.Error, match="no attribute 'by_name'"):
+        jit.script(Named(scripted.traced))
+
+
+class Named(Around):
+    def forward(self, x: tg.Tensor) -> tg.Tensor:
+        return self.traced.by_name(x)

@@ -13,18 +13,22 @@ from .values import Static, TupleValue
 
 
 class TracedValue(Static):
-    """A traced callable. path: prefix of the names of its states."""
+    """A traced callable. path: prefix of the names of its states; runner: of another method than forward."""
 
     kind = "a traced function"
 
-    def __init__(self, python, path):
+    def __init__(self, python, path, runner=None):
         self.python = self.module = python
-        self.path = path
+        self.path, self.runner = path, runner or python._runner
+
+    def attribute(self, c, name):
+        runner = self.python.runner_of(name) if isinstance(self.python, TracedModule) else None
+        return super().attribute(c, name) if runner is None else TracedValue(self.python, self.path, runner)
 
     def call(self, c, args, kwargs):
         if kwargs:
             c.fault("a traced function takes its arguments by position in script")
-        captured = self.python._runner.latest
+        captured = self.runner.latest
         count = len(captured.graph.inputs)
         if len(args) != count:
             c.fault(f"Expected at most {count} arguments but found {len(args)} for the traced function")
@@ -40,7 +44,7 @@ class TracedValue(Static):
                 c.fault(f'the traced function changes "{state.name}", which script cannot: call it outside')
             mapping[state.value] = c.field(holder, "owner", self.path + state.name, state.kind, TENSOR)
         for state, holder in zip(graph.state, captured.holders):
-            if state.kind == "argument" and self.python._runner.in_place:
+            if state.kind == "argument" and self.runner.in_place:
                 others = [mapping[v] for i, v in enumerate(graph.inputs) if holder.owner != (i,)]
                 others += [mapping[s.value] for s in graph.state if s.kind != "argument"]
                 c.effect("prim::tensor.apart", mapping[state.value], state.name, *others)
@@ -53,7 +57,7 @@ class TracedValue(Static):
 
     def _shared(self, captured, args):
         """(graph, arguments) of a call; where one that is written to stands in several places, those that know it."""
-        runner, names = self.python._runner, [id(a) if isinstance(a, Value) else i for i, a in enumerate(args)]
+        runner, names = self.runner, [id(a) if isinstance(a, Value) else i for i, a in enumerate(args)]
         written = [h.owner[0] for h in captured.holders if type(h) is ArgumentHolder]
         if not runner.in_place or all(names.count(names[i]) == 1 for i in written):
             return captured, args
