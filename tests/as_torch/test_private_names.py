@@ -288,7 +288,7 @@ def test_nests_of_tensors_are_gone_through(as_torch):
     double = function._nested_map(lambda v: isinstance(v, as_torch.Tensor), lambda t: t * 2, "Tensors")
     assert [int(t) for t in double((as_torch.tensor(1), [as_torch.tensor(2)], {"a": as_torch.tensor(3)}))[:1]] == [2]
     assert double({"a": [None, as_torch.tensor(3)]})["a"][1] == 6
-    with pytest.raises(ValueError, match="of type builtins.str. Accepted types: Tensors"):
+    with pytest.raises(ValueError, match="expected Tensors in tuples.* met a str"):
         double(["a"])
     assert list(function._iter_filter(lambda v: isinstance(v, int))([1, (2, {"a": 3}), None])) == [1, 2, 3]
 
@@ -311,3 +311,10 @@ def test_annotations_are_asked_what_they_are(as_torch):
     assert internal.is_union(old["Union"][int, str]) and not internal.is_optional(old["Union"][int, str, None])
     with pytest.raises(RuntimeError, match="Attempted to use List without a contained type"):
         internal.is_list(old["List"])
+
+
+def test_types_and_schemas_are_the_same_at_the_top(as_torch):
+    _C = importlib.import_module("torch._C")
+    for name in ("Type", "Argument", "FunctionSchema", "FileCheck", "IntType"):
+        assert getattr(as_torch, name) is getattr(_C, name)
+    assert isinstance(as_torch.jit.script(lambda x: x).schema, as_torch.FunctionSchema)

@@ -24,6 +24,7 @@ def test_a_loaded_module_gives_the_same_bits_for_other_sizes(tmp_path):
         assert loaded(x).equal(net(x))
     loaded.load_state_dict({k: v + 1 if v.is_floating_point() else v for k, v in loaded.state_dict().items()})
     assert not loaded(x).equal(net(x))
+    assert str(loaded.forward.schema) == "forward(__torch__.Sequential self, Tensor input) -> Tensor"
 
 
 def test_gradients_of_a_loaded_module(tmp_path):

@@ -10,6 +10,7 @@ GOOD = [
     (FileCheck().check_not("b").check("a").check_not("a"), "ab"),
     (FileCheck().check_count("ab", 2), "ababab"),
     (FileCheck().check_count("ab", 2, exactly=True).check("c"), "abab c ab"),
+    (FileCheck().check_count("mul", 0, exactly=True), "add"),
     (FileCheck().check("a").check_same("b"), "a  b\nc"),
     (FileCheck().check_next("a").check_next("b"), "\na\n  b"),
     (FileCheck().check_dag("a").check_dag("b").check("c"), "b a c"),
@@ -28,7 +29,10 @@ BAD = [
     (FileCheck().check("a").check_next("b"), "a\n\nb", "CHECK-NEXT: b"),
     (FileCheck().check("a").check_next("b"), "ab", "Expected to find"),
     (FileCheck().check_dag("a").check_dag("b").check("c"), "b c a", 'Expected to find "c"'),
+    (FileCheck().check_count("a", 0, exactly=True), "ba", 'Expected to not find "a"'),
     (FileCheck().check_regex("a+"), "b", "CHECK-REGEX"),
+    (FileCheck().check_regex("("), "b", "is no pattern"),
+    (FileCheck(), "b", "there is nothing to check"),
     (FileCheck().check_source_highlighted("f(x)"), "f(x)\n~~~", "highlighted but it is not"),
     (FileCheck().check_source_highlighted("f"), "f(x)\n~~~~", "Expected to not find more underlined"),
     (FileCheck().check_source_highlighted("f"), "f", "highlighted but it is not"),
@@ -55,10 +59,17 @@ def test_checks_are_read_from_a_text():
     for text in ("a b c c e", "a\nb c c c e", "a\nb c c d e", "a\nb c c"):
         with pytest.raises(RuntimeError, match="Expected to"):
             FileCheck().run(checks, text)
-    with pytest.raises(RuntimeError, match="Could not parse check"):
-        FileCheck().run("# CHECK1", test_file="a")
+    FileCheck().run("# CHECK-COUNT-2-EXACTLY: c", "c c")
+    with pytest.raises(RuntimeError, match="Expected to not find"):
+        FileCheck().run("# CHECK-COUNT-2-EXACTLY: c", "c c c")
+    for checks in ("# CHECK1", "# CHECK-NOT a\n# CHECK: a"):
+        with pytest.raises(RuntimeError, match="Could not parse check"):
+            FileCheck().run(checks, test_file="a")
     with pytest.raises(RuntimeError, match="Check for bad input"):
-        FileCheck().run("a\nb", "a")
+        FileCheck().run("a\nCHECK: b", "a")
+    for count, exactly in ((0, False), (-1, True)):
+        with pytest.raises(ValueError, match="expected a count above 0"):
+            FileCheck().check_count("a", count, exactly)
 
 
 def test_a_graph_is_checked_by_what_it_prints():

@@ -23,6 +23,9 @@ _ELSEWHERE = {
     ("_subclasses.meta_utils", "assert_metadata_eq"): "tinygrad_ext.as_torch.inquiries",
     ("serialization", "_is_zipfile"): "tinygrad_ext.as_torch.inquiries",
     ("", "Storage"): "tinygrad_ext.tensor.legacy_storage",
+    ("", "Type"): "tinygrad_ext.graph.types",
+    **{("", n): "tinygrad_ext.jit.script.schema" for n in ("Argument", "FunctionSchema")},
+    ("", "FileCheck"): "tinygrad_ext.testing",
 }
 
 

@@ -2,9 +2,8 @@
 
 
 def _refuse(value, told):
-    accepted = f". Accepted types: {told}, or lists/tuples of them" if told else ""
-    kind = f"{type(value).__module__}.{type(value).__qualname__}"
-    raise ValueError(f"Auto nesting doesn't know how to process an input object of type {kind}{accepted}")
+    wanted = told or "what is asked for"
+    raise ValueError(f"expected {wanted} in tuples, lists and dicts of any depth, and met a {type(value).__name__}")
 
 
 def _nested_map(condition, fn, condition_msg=None):

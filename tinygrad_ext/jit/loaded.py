@@ -21,6 +21,7 @@ from .keys import loose, told
 from .notes import default_of
 from .script.entry import Entry
 from .script.interfaces import interface_of_archive
+from .script.schema import Argument, FunctionSchema
 from .script.script_function import ScriptFunction
 from .script.script_module import CompiledForward, ScriptModule
 from .switches import TracerWarning
@@ -319,7 +320,12 @@ class LoadedMethod:
 
     @property
     def schema(self):
-        return self.entry().declaration if self.notes(self.full).get("kind") == "script" else f"{self.name}(...)"
+        """A FunctionSchema, of a traced method by the tensors and numbers that its graph takes and gives."""
+        if self.notes(self.full).get("kind") == "script":
+            return self.entry().declaration
+        given = [Argument("self", Type(f"__torch__.{self.owner._name}"))]
+        given += [Argument(v.name, v.type) for v in self.graph.inputs]
+        return FunctionSchema(self.name, given, [Argument("", v.type) for v in self.graph.outputs])
 
     def __repr__(self):
         return f"<method {self.name} of {self.owner._name}, loaded>"

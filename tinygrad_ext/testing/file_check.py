@@ -5,9 +5,9 @@ A list of checks is gone through from the top; each is looked for behind what th
 
 import re
 
-_LINE = re.compile(
-    r"CHECK(-NOT|-SAME|-NEXT|-DAG|-REGEX|-SOURCE-HIGHLIGHTED|-COUNT(?P<exactly>-EXACTLY)?-(?P<count>\d+))?:(?P<text>.*)"
-)
+_KINDS = r"-NOT|-SAME|-NEXT|-DAG|-REGEX|-SOURCE-HIGHLIGHTED|-COUNT(?P<exactly>-EXACTLY)?-(?P<count>\d+)(?P<also>-EXACTLY)?"
+_LINE = re.compile(rf"#\s*CHECK(?P<kind>{_KINDS})?:(?P<text>.*)")
+_MEANT = re.compile(r"#\s*CHECK.*")
 _UNDERLINES = "~^"  # PyTorch's errors underline with the first, ours and Python's with the second
 
 
@@ -38,8 +38,15 @@ class FileCheck:
         return self._add("CHECK-NEXT", text)
 
     def check_count(self, text, count, exactly=False):
-        """It stands there so many times, one behind the other; exactly: and not once more before the next check."""
-        self._add(f"CHECK-COUNT{'-EXACTLY' * exactly}-{count}", text, count)
+        """It stands there so many times, one behind the other; exactly: and not once more before the next check.
+
+        Raises:
+            ValueError: the count is below zero, or is zero and not exact, which asks for nothing.
+        """
+        if count < 0 or (count == 0 and not exactly):
+            raise ValueError(f"check_count: expected a count above 0, or 0 with exactly=True, got {count}")
+        if count:
+            self._add(f"CHECK-COUNT{'-EXACTLY' * exactly}-{count}", text, count)
         return self._add("CHECK-NOT", text) if exactly else self
 
     def check_dag(self, text):
@@ -58,16 +65,14 @@ class FileCheck:
         """Check a text, or a graph by what it prints; with two arguments the first holds lines such as `# CHECK: add`.
 
         Raises:
-            RuntimeError: a check fails; the message shows the place and the check.
+            RuntimeError: a check fails, and the message shows the place and the check; there is none, or one of the
+                lines of the text that begin so is none.
         """
         if test_file is None:
             return self._run(str(checks_file))
         read = FileCheck()
-        for match in _LINE.finditer(checks_file):
-            _add_line(read, match)
-        if not read._groups:
-            told = "Could not parse check" if "CHECK" in checks_file else "Check for bad input: there are no checks"
-            raise RuntimeError(f"{told}. Expected a line such as '# CHECK: add' in\n{checks_file}")
+        for line in _MEANT.findall(checks_file):
+            _add_line(read, line)
         read._run(str(test_file))
 
     def __repr__(self):
@@ -82,6 +87,8 @@ class FileCheck:
         return self
 
     def _run(self, text):
+        if not self._groups:
+            raise RuntimeError("Check for bad input: there is nothing to check, such as check('add') or '# CHECK: add'")
         end, absent = 0, []
         for group in self._groups:
             if group[0][0] == "CHECK-NOT":
@@ -93,10 +100,13 @@ class FileCheck:
         _check_absent(absent, text, end, len(text))
 
 
-def _add_line(read, match):
-    text, kind = match["text"].strip(), (match[1] or "")[1:].lower().replace("-", "_")
+def _add_line(read, line):
+    match = _LINE.match(line)
+    if match is None:
+        raise RuntimeError(f"Could not parse check: expected a line such as '# CHECK: add', got '{line}'")
+    text, kind = match["text"].strip(), (match["kind"] or "")[1:].lower().replace("-", "_")
     if match["count"]:
-        read.check_count(text, int(match["count"]), bool(match["exactly"]))
+        read.check_count(text, int(match["count"]), bool(match["exactly"] or match["also"]))
     else:
         getattr(read, f"check_{kind}" if kind else "check")(text)
 
@@ -108,7 +118,10 @@ def _match(group, text, begin):
         found = [(_find(text, begin, each), each) for each in group]
         return min(at for at, _ in found), max(at + len(each[1]) for at, each in found)
     if kind == "CHECK-REGEX":
-        match = re.compile(wanted).search(text, begin)
+        try:
+            match = re.compile(wanted).search(text, begin)
+        except re.error as error:
+            raise RuntimeError(f"check_regex: '{wanted}' is no pattern: {error}") from None
         if match is None:
             _fail(text, begin, len(text), check, "find", wanted)
         return match.span()

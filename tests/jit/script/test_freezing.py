@@ -99,10 +99,16 @@ def test_what_cannot_be_frozen_is_refused(make, told):
 
 def test_frozen_modules_are_optimized_already():
     module = jit.script(nn.Sequential(nn.Linear(2, 2), nn.ReLU()).eval())
-    with pytest.raises(RuntimeError, match=r"expected a module that jit.freeze\(\) gave, not RecursiveScriptModule"):
-        jit.run_frozen_optimizations(module)
     frozen, x = jit.freeze(module), tg.randn(3, 2)
     assert jit.run_frozen_optimizations(frozen) is None and frozen(x).equal(module(x))
+    file = io.BytesIO()
+    jit.save(frozen, file)
+    file.seek(0)
+    for compiled in (module, jit.freeze(jit.trace(nn.Linear(2, 2).eval(), x)), jit.load(file)):
+        assert jit.run_frozen_optimizations(compiled) is None
+    for other in (3, nn.Linear(2, 2)):
+        with pytest.raises(TypeError, match=r"expected a module that jit.freeze\(\) gave, not "):
+            jit.run_frozen_optimizations(other)
 
 
 def test_optimize_for_inference_freezes():

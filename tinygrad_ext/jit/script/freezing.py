@@ -15,7 +15,7 @@ from tinygrad_ext.graph import passes
 
 from ..tracing import TracedModule
 from .modules import Thawed, class_of_module
-from .script_module import RecursiveScriptModule, ScriptModule, called, is_frozen, methods_of
+from .script_module import RecursiveScriptModule, ScriptModule, called, methods_of
 
 
 @boundary
@@ -90,11 +90,11 @@ def _fold(graph):
 
 
 def run_frozen_optimizations(mod, optimize_numerics=True, preserved_methods=None):
-    """Nothing but a check that a module is frozen: its graphs are optimized, and convolutions stay what they are."""
-    if not is_frozen(mod):
-        raise RuntimeError(
+    """Nothing but a check that a module is compiled: its graphs are optimized, and convolutions stay what they are."""
+    if not isinstance(mod, ScriptModule):
+        raise TypeError(
             f"run_frozen_optimizations: expected a module that jit.freeze() gave, not {type(mod).__name__}. "
-            "Call jit.freeze(module.eval()) first"
+            "Call jit.freeze(jit.script(module.eval())) first"
         )
 
 

@@ -1,5 +1,6 @@
 """Lists of objects in order: by the `__lt__` of their class, compiled, so that a file has it without the class.
 
+A comparison is a call in the graph, of some microseconds, where one of Python's takes a tenth of that.
 Lists of anything else are sorted by a primitive.
 """
 

@@ -1,5 +1,7 @@
 """What a compiled function takes and gives, with the questions that PyTorch's schemas answer."""
 
+import json
+
 from tinygrad_ext.core.data import dtype as dtypes
 from tinygrad_ext.graph.types import Type
 
@@ -37,7 +39,7 @@ class Argument:
 
 
 class FunctionSchema:
-    """A declaration, whose text is written as PyTorch writes it: "f(Tensor x, int[] sizes, int? n=None) -> Tensor".
+    """A declaration, written in the form of PyTorch's: "f(Tensor x, int[] sizes, int? n=None) -> Tensor".
 
     Attributes: name, overload_name, arguments (those of a method begin with self), returns.
     """
@@ -68,7 +70,7 @@ class FunctionSchema:
 
 def _told(value):
     if isinstance(value, str):
-        return '"{}"'.format(value.replace("\\", "\\\\").replace('"', '\\"'))
+        return json.dumps(value, ensure_ascii=False)
     return str(value) if isinstance(value, dtypes.device) else repr(value)
 
 
