@@ -87,7 +87,7 @@ HEADER_FOLDERS = [
 TRACEBACKS = "tracebacks.h"
 DIRECTIVES = {
     "language_level": 3,
-    "boundscheck": DEBUG,
+    "boundscheck": True,  # of lists and tuples, which are often users'; pointers have no bounds, and no view is indexed
     "wraparound": False,
     "initializedcheck": DEBUG,
     "cdivision": True,
@@ -294,9 +294,19 @@ def generate():
     write_table(KERNELS)
 
 
+def older_than_this_file():
+    """Whether what Cython wrote was written by other directives, of which Cython keeps no record."""
+    written = [file.stat().st_mtime for file in (ROOT / GENERATED).rglob("*.c")]
+    return bool(written) and min(written) < Path(__file__).stat().st_mtime
+
+
 def main():
     from Cython.Build import cythonize
 
+    if DEBUG or SANITIZE:
+        import checked_casts  # of tools/
+
+        checked_casts.install()
     generate()
     with redirect_stdout(CythonProgress(JOBS)):
         modules = cythonize(
@@ -305,6 +315,7 @@ def main():
             annotate=ANNOTATE,
             nthreads=JOBS,
             build_dir=GENERATED,
+            force=older_than_this_file(),
         )
     setup(ext_modules=modules, cmdclass={"build_ext": IncrementalBuild})
 

@@ -85,6 +85,22 @@ def test_unused_input_needs_permission():
         (lambda x: tg.autograd.grad(x.sum(), x, is_grads_batched=True), RuntimeError, "for each output"),
         (lambda x: tg.autograd.grad(x, x, tg.ones(3), is_grads_batched=True), RuntimeError, "remaining dimensions"),
         (lambda x: tg.autograd.backward("x"), TypeError, "str"),
+        (
+            lambda x: tg.autograd.grad(x.sum(), [()]),
+            RuntimeError,
+            "all inputs have to be Tensors or GradientEdges, but got tuple",
+        ),
+        (
+            lambda x: tg.autograd.grad(x.sum(), [[]]),
+            RuntimeError,
+            "all inputs have to be Tensors or GradientEdges, but got list",
+        ),
+        (
+            lambda x: tg.autograd.grad([()], x, [tg.ones(())]),
+            RuntimeError,
+            "all outputs have .* GradientEdges",
+        ),
+        (lambda x: tg.autograd.grad(x.sum(), [(x.sum().grad_fn, True)]), RuntimeError, "number of one of its outputs"),
     ],
 )
 def test_wrong_calls_are_refused(call, error, fragment):

@@ -139,6 +139,24 @@ def test_a_custom_op_runs_by_its_rule_and_else_sample_by_sample(twice):
     assert tg.equal(vmap(twice)(X), X * 2) and twice.calls == [(4, 3)]
 
 
+@pytest.fixture
+def some():
+    mark = scope.application.mark()
+
+    @library.custom_op("vmapped::some", mutates_args=())
+    def some(x: tg.Tensor) -> list[tg.Tensor]:
+        return [x.clone() for _ in range(3 if x[0] < 0.5 else 1)]
+
+    yield some
+    scope.application.undo(mark)
+
+
+def test_as_many_results_for_each_sample(some):
+    assert [r.tolist() for r in vmap(some)(tg.zeros(2, 1))] == [[[0.0], [0.0]]] * 3
+    with pytest.raises(RuntimeError, match="vmapped::some gives 1 results for one sample and 3 for another"):
+        vmap(some)(tg.tensor([[0.0], [1.0]]))
+
+
 class Nested(Function):
     """Its arguments hold tensors in containers."""
 

@@ -290,6 +290,11 @@ def test_dlpack_capsules_of_both_protocols():
             tg.from_dlpack(capsule)
 
 
+def test_dlpack_of_a_version_without_numbers_is_refused():
+    with pytest.raises(IndexError, match="tuple index out of range"):
+        tg.ones(2).__dlpack__(max_version=())
+
+
 def test_dlpack_frees_what_it_held():
     collect()
     start = tg.memory_stats()["allocated"]

@@ -29,7 +29,7 @@ def run(level, Op op not None, args):
     call = operation(op)
     for k in range(size):
         rows.append(call(*[_sample(level, a, k) for a in args]))
-    return _stacked(rows)
+    return _stacked(op, rows)
 
 
 cdef object _sample(level, a, Py_ssize_t k):
@@ -42,9 +42,13 @@ cdef object _sample(level, a, Py_ssize_t k):
     return a
 
 
-cdef object _stacked(list rows):
+cdef object _stacked(Op op, list rows):
     first = rows[0]
     if isinstance(first, Tensor):
         return functions["stack"](rows)
-    parts = [_stacked([r[i] for r in rows]) for i in range(len(first))]
+    counts_of_rows = sorted({len(r) for r in rows})
+    if len(counts_of_rows) > 1:
+        raise RuntimeError(f"vmap: {op.name} gives {counts_of_rows[0]} results for one sample and {counts_of_rows[-1]} for another, "
+                           "which cannot be stacked: give as many for each, or call it outside of vmap")
+    parts = [_stacked(op, [r[i] for r in rows]) for i in range(len(first))]
     return parts if type(first) is list else tuple.__new__(type(first), parts)

@@ -71,6 +71,11 @@ def _to_dict(children, keys):
     return dict(zip(keys, children))
 
 
+def _to_defaultdict(children, context):
+    factory, keys = context         # may be a user's: whoever builds a TreeSpec by hand
+    return defaultdict(factory, _to_dict(children, keys))
+
+
 cdef dict _kinds = {
     tuple: Kind(lambda t: (list(t), None), lambda children, _: tuple(children)),
     list: Kind(lambda t: (t, None), lambda children, _: list(children)),
@@ -78,7 +83,7 @@ cdef dict _kinds = {
     OrderedDict: Kind(_of_dict, lambda children, keys: OrderedDict(zip(keys, children))),
     defaultdict: Kind(
         lambda t: (list(t.values()), [t.default_factory, list(t)]),
-        lambda children, context: defaultdict(context[0], _to_dict(children, context[1])),
+        _to_defaultdict,
     ),
     deque: Kind(lambda t: (list(t), t.maxlen), lambda children, maxlen: deque(children, maxlen)),
 }

@@ -26,6 +26,7 @@ SHARES = {
     "objects": 10,
     "schemas": 5,
     "lenders": 8,
+    "callables": 8,
     "threads": 7,
     "programs": 10,
     "graph_programs": 10,
