@@ -14,6 +14,8 @@ import pytest
 import tinygrad_ext as tg
 from tinygrad_ext.core.data.table import DTYPES
 
+SEEN = tg.ones(2)
+
 
 def _written(obj):
     file = io.BytesIO()
@@ -87,6 +89,17 @@ def test_one_memory_seen_with_two_dtypes_stays_one(readers):
         assert a.tolist() == floats.tolist() and b.tolist() == floats.view(tg.int32).tolist()
         a[0] = 0.0
         assert b[0].item() == 0
+
+
+@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")  # PyTorch says so to whoever asks one anything
+def test_storages_are_written(readers):
+    t = tg.arange(4.0)
+    for read, kind in readers:
+        typed, shown, bare, own = read([t.storage(), t[1:], tg.ones(2).untyped_storage(), tg.FloatStorage([1, 2])])
+        assert typed.tolist() == [0, 1, 2, 3] and typed.dtype is kind.float32 and own.tolist() == [1, 2]
+        assert list(bare) == list(np.ones(2, np.float32).tobytes())
+        shown[0] = 9
+        assert typed[1] == 9
 
 
 def test_parameters_gradients_and_words_of_the_library_are_written(readers):
@@ -185,6 +198,10 @@ def test_writing_needs_no_pytorch(tmp_path):
     [
         ({"a": [np.ones(2)]}, TypeError, r"state\['a'\]\[0\] is a numpy.ndarray.*from_numpy"),
         ({"a": object()}, TypeError, r"state\['a'\] is a builtins.object"),
+        ([SEEN.storage(), SEEN.view(tg.int32).storage()], RuntimeError, "view the same data as different types"),
+        ([SEEN, SEEN.untyped_storage()], RuntimeError, "as different types: float32 and uint8"),
+        ([tg.ones(2, device="meta").storage()], TypeError, "a storage on meta has no numbers"),
+        ([tg.ones(2).to(tg.uint16).storage()], TypeError, "no class of storages of uint16"),
         ([1 << 3000], ValueError, "255 bytes"),
         ([-(1 << 3000)], ValueError, "255 bytes"),
     ],

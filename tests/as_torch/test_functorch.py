@@ -6,12 +6,13 @@ import sys
 import pytest
 
 
+@pytest.mark.filterwarnings("ignore:.functorch:FutureWarning")
 def test_transforms_stand_under_their_older_names(as_torch):
     import functorch
     import torch
     from functorch import combine_state_for_ensemble, grad, make_functional, make_functional_with_buffers, vmap
 
-    assert functorch.vmap is vmap is torch.func.vmap and grad is torch.func.grad
+    assert functorch.vmap.__wrapped__ is torch.func.vmap and grad.__wrapped__ is torch.func.grad
     model = torch.nn.Linear(2, 3)
     f, params = make_functional(model)
     x = torch.ones(4, 2)
@@ -26,7 +27,20 @@ def test_transforms_stand_under_their_older_names(as_torch):
     f, params, buffers = combine_state_for_ensemble(models)
     assert vmap(f, (0, 0, None))(params, buffers, x).shape == (3, 4, 2)
     with pytest.raises(RuntimeError, match="same class"):
-        combine_state_for_ensemble([model, models[0]])
+        combine_state_for_ensemble([model.eval(), models[0]])
+    with pytest.raises(RuntimeError, match="same training/eval mode"):
+        combine_state_for_ensemble([models[0], torch.nn.BatchNorm1d(2)])
+
+
+@pytest.mark.parametrize(
+    "name", ["vmap", "grad", "grad_and_value", "vjp", "jacrev", "jacfwd", "hessian", "functionalize"]
+)
+def test_the_older_names_say_how_the_transforms_are_called_now(as_torch, name):
+    import functorch
+    import torch
+
+    with pytest.warns(FutureWarning, match=f"Please use `torch.{'' if name == 'vmap' else 'func.'}{name}` instead"):
+        getattr(functorch, name)(*(torch.sin, torch.ones(2))[: 2 if name == "vjp" else 1])
 
 
 def test_its_modules_are_imported_and_fail_at_use(as_torch):

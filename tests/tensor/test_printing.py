@@ -68,6 +68,10 @@ FIXED = {
         lambda: OwnParameter(tg.ones(2)),
         "Parameter containing:\nParameter(OwnParameter([1., 1.], requires_grad=True))",
     ),
+    "parameter of a subclass": (
+        lambda: tg.nn.Parameter(tg.ones(2).as_subclass(Marked)),
+        "Parameter(Marked([1., 1.], requires_grad=True))",
+    ),
     "subclass": (lambda: tg.ones(2, 2).as_subclass(Marked), "Marked([[1., 1.],\n        [1., 1.]])"),
 }
 

@@ -38,9 +38,9 @@ def save(
             once, and from where it is: saving takes no further memory.
         f: path, or a file open for binary writing. A file at the path is replaced only when all is on disk, and keeps
             its mode; a save that is killed leaves nothing.
-        format: "safetensors", the default; "torch" for files that PyTorch reads with weights_only=True; "object" for
-            objects of any class, which only `load` with weights_only=False reads. Under the alias that is what becomes
-            of an object that safetensors cannot hold, as in PyTorch.
+        format: "safetensors", the default; "torch" for files that PyTorch reads with weights_only=True, which hold
+            storages, too; "object" for objects of any class, which only `load` with weights_only=False reads. Under
+            the alias that is what becomes of an object that safetensors cannot hold, as in PyTorch.
         pickle_module, pickle_protocol, _use_new_zipfile_serialization: accepted for PyTorch's sake.
 
     Raises TypeError that names the place of anything else (``state['a'][0]``).

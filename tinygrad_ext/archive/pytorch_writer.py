@@ -13,6 +13,7 @@ import zipfile
 from collections import Counter, OrderedDict
 
 from tinygrad_ext.archive import sparse_parts
+from tinygrad_ext.archive.moving import memory_of
 from tinygrad_ext.archive.object_tree import Encoder, place
 from tinygrad_ext.archive.safetensors_file import write_all
 from tinygrad_ext.archive.zip_entries import write_entry
@@ -21,7 +22,10 @@ from tinygrad_ext.core.data import storage as _storage
 from tinygrad_ext.core.data.dtype import Size, by_name, device, dtype, layout
 from tinygrad_ext.core.data.table import NAMED
 from tinygrad_ext.core.data.tensor import Parameter, Tensor
+from tinygrad_ext.tensor.typed_storage import TypedStorage
+from tinygrad_ext.tensor.untyped_storage import UntypedStorage
 
+STORAGES = (TypedStorage, UntypedStorage)
 FOLDER = "archive"
 # dtypes that older versions of PyTorch have a class of storages for
 _TITLES = {row.name: row.title for row in NAMED if row.kind not in ("natural", "pair")}
@@ -66,7 +70,7 @@ class Pickler(pickle._Pickler):
 
     def __init__(self, file, tensors=()):
         super().__init__(file, 2)
-        self.storages, self._dtypes = {}, {}
+        self.storages, self._dtypes, self._seen_as = {}, {}, {}
         for _, t in tensors:
             if not t.is_meta:
                 self._dtypes.setdefault(id(_core.storage_of(t)), set()).add(t.dtype.name)
@@ -77,15 +81,36 @@ class Pickler(pickle._Pickler):
 
     def persistent_id(self, obj):
         """The reference that stands for a storage, and None for all else."""
-        if type(obj) is not _StorageOf:
+        if type(obj) is _StorageOf:
+            held, dtype_name = _core.storage_of(obj.t), obj.dtype_name
+            seen_as = dtype_name
+        elif isinstance(obj, STORAGES):
+            held, dtype_name = memory_of(obj), self._shown_as(obj)
+            seen_as = dtype_name or "uint8"
+        else:
             return None
-        held = _core.storage_of(obj.t)
         key, _ = self.storages.setdefault(id(held), (str(len(self.storages)), held))
+        if seen_as and self._seen_as.setdefault(key, seen_as) != seen_as:
+            raise RuntimeError(
+                "Cannot save multiple tensors or storages that view the same data as different types: "
+                f"{self._seen_as[key]} and {seen_as}; save tensors alone"
+            )
         nbytes = _bytes_of(held)
-        if obj.dtype_name is None:
+        if dtype_name is None:
             return "storage", _NAMES["UntypedStorage"], key, "cpu", nbytes
-        kind = _NAMES[f"{_TITLES[obj.dtype_name]}Storage"]
-        return "storage", kind, key, "cpu", nbytes // by_name[obj.dtype_name].itemsize
+        kind = _NAMES[f"{_TITLES[dtype_name]}Storage"]
+        return "storage", kind, key, "cpu", nbytes // by_name[dtype_name].itemsize
+
+    def _shown_as(self, storage):
+        """The name of the dtype of a storage; None for bytes."""
+        if storage.device.type == "meta":
+            raise TypeError("save: a storage on meta has no numbers that could be saved: save the tensor")
+        name = storage.dtype.name if isinstance(storage, TypedStorage) else None
+        if name is not None and name not in _TITLES:
+            raise TypeError(
+                f"save: PyTorch has no class of storages of {name}: save the tensor, or the untyped() storage"
+            )
+        return name
 
     def shares_no_storage(self, t):
         """Whether all tensors over a storage have one dtype."""
@@ -160,7 +185,7 @@ class _Checked(Encoder):
 
     def encode(self, obj, path=()):
         kind = type(obj)
-        if kind is bytes or kind is bytearray:
+        if kind is bytes or kind is bytearray or isinstance(obj, STORAGES):
             return super().encode(None, path)
         if kind is Counter:
             return super().encode(dict(obj), path)

@@ -309,7 +309,8 @@ def _wrapping(tensor):
     kind = type(tensor)
     if kind is Tensor:
         return "", "tensor", ""
-    header = "Parameter containing:\n" if issubclass(kind, Parameter) else ""
+    # a class that Parameter(data) made for data of a subclass goes by the name of that, as in PyTorch
+    header = "Parameter containing:\n" if issubclass(kind, Parameter) and "_parameter_of" not in vars(kind) else ""
     if kind is Parameter:
         return header, "tensor", ""
     if isinstance(tensor, Parameter):  # a subclass, or another tensor type marked as a parameter

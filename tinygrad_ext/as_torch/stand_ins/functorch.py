@@ -1,21 +1,13 @@
 """functorch, the package that PyTorch's wheel brings beside torch: function transforms under their older names."""
 
 import copy
+import functools
 import importlib
+import warnings
 
 import tinygrad_ext as tg
-from tinygrad_ext.func import (  # noqa: F401 - libraries import them from here
-    functional_call,
-    functionalize,
-    grad,
-    grad_and_value,
-    hessian,
-    jacfwd,
-    jacrev,
-    jvp,
-    vjp,
-    vmap,
-)
+from tinygrad_ext import func
+from tinygrad_ext.func import functional_call
 
 from . import absent
 
@@ -31,6 +23,34 @@ def __getattr__(name):
     raise AttributeError(f"module 'functorch' has no attribute '{name}'")
 
 
+def _outdated(now):
+    """Let a function say at each call what it is called since PyTorch 2.0."""
+
+    def decorator(function):
+        @functools.wraps(function)
+        def called(*args, **kwargs):
+            warnings.warn(
+                f"`functorch.{function.__name__}` is deprecated: functorch is part of PyTorch since 2.0. "
+                f"Please use `torch.{now}` instead",
+                FutureWarning,
+                stacklevel=2,
+            )
+            return function(*args, **kwargs)
+
+        return called
+
+    return decorator
+
+
+vmap = _outdated("vmap")(func.vmap)
+grad = _outdated("func.grad")(func.grad)
+grad_and_value = _outdated("func.grad_and_value")(func.grad_and_value)
+vjp = _outdated("func.vjp")(func.vjp)
+jvp = _outdated("func.jvp")(func.jvp)
+jacrev = _outdated("func.jacrev")(func.jacrev)
+jacfwd = _outdated("func.jacfwd")(func.jacfwd)
+hessian = _outdated("func.hessian")(func.hessian)
+functionalize = _outdated("func.functionalize")(func.functionalize)
 make_fx = absent.function("fx.experimental.proxy_tensor.make_fx", "there are no traces of dispatched ops; use fx.trace")
 
 
@@ -67,6 +87,7 @@ class FunctionalModule(FunctionalModuleWithBuffers):
         return self._call(params, tuple(self.stateless_model.buffers()), args, kwargs)
 
 
+@_outdated("func.functional_call")
 def make_functional(model, disable_autograd_tracking=False):
     """(function of parameters and arguments, tuple of the module's parameters)."""
     if any(True for _ in model.buffers()):
@@ -77,17 +98,21 @@ def make_functional(model, disable_autograd_tracking=False):
     return made, made._state(model, disable_autograd_tracking)[0]
 
 
+@_outdated("func.functional_call")
 def make_functional_with_buffers(model, disable_autograd_tracking=False):
     """(function of parameters, buffers and arguments, tuple of parameters, tuple of buffers)."""
     made = FunctionalModuleWithBuffers(model, disable_autograd_tracking)
     return made, *made._state(model, disable_autograd_tracking)
 
 
+@_outdated("func.stack_module_state")
 def combine_state_for_ensemble(models):
     """(function of one of the models, their parameters stacked, their buffers stacked)."""
     if not models:
         raise RuntimeError("combine_state_for_ensemble: Expected at least one model, got 0.")
+    if len({m.training for m in models}) > 1:
+        raise RuntimeError("combine_state_for_ensemble: Expected all models to have the same training/eval mode.")
     if len({type(m) for m in models}) > 1:
         raise RuntimeError("combine_state_for_ensemble: Expected all models to be of the same class.")
-    made, params, buffers = zip(*(make_functional_with_buffers(m) for m in models))
+    made, params, buffers = zip(*(make_functional_with_buffers.__wrapped__(m) for m in models))
     return made[0], *(tuple(tg.stack(same) for same in zip(*state)) for state in (params, buffers))
