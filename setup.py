@@ -6,6 +6,7 @@ TINYGRAD_EXT_ANNOTATE=1 (Cython's HTML), TINYGRAD_EXT_COVERAGE=1 (line tracing),
 
 import functools
 import hashlib
+import multiprocessing
 import os
 import re
 import shutil
@@ -74,7 +75,6 @@ POINTWISE_FLAGS = ["-fno-version-loops-for-strides"]
 LEVEL_FLAGS = [] if DEBUG or SANITIZE else ["-fno-asynchronous-unwind-tables"]
 _WORDS = " ".join(COMPILER[COMPILER[0] == "ccache" :] + KERNEL_FLAGS + POINTWISE_FLAGS + LEVEL_FLAGS)
 OBJECTS = ROOT / "build" / "kernels" / hashlib.sha256(_WORDS.encode()).hexdigest()[:12]
-GENERATED = "build/cython"
 HEADER_FOLDERS = [
     "tinygrad_ext/kernels",
     "tinygrad_ext/core/data",
@@ -96,6 +96,9 @@ DIRECTIVES = {
     "binding": True,
     "annotation_typing": False,
 }
+# What Cython writes has a folder for each kind of build: of what it was told it keeps no record.
+_TOLD = repr((DIRECTIVES, DEBUG or SANITIZE))
+GENERATED = f"build/cython/{hashlib.sha256(_TOLD.encode()).hexdigest()[:12]}"
 
 # the copies and the conversions between all dtypes, which are large: one module has them and tells the others where
 LEVELS = ("base", "avx2", "avx512")
@@ -294,12 +297,6 @@ def generate():
     write_table(KERNELS)
 
 
-def older_than_this_file():
-    """Whether what Cython wrote was written by other directives, of which Cython keeps no record."""
-    written = [file.stat().st_mtime for file in (ROOT / GENERATED).rglob("*.c")]
-    return bool(written) and min(written) < Path(__file__).stat().st_mtime
-
-
 def main():
     from Cython.Build import cythonize
 
@@ -307,6 +304,7 @@ def main():
         import checked_casts  # of tools/
 
         checked_casts.install()
+        multiprocessing.set_start_method("fork", force=True)  # so that the processes that write the C have it too
     generate()
     with redirect_stdout(CythonProgress(JOBS)):
         modules = cythonize(
@@ -315,7 +313,6 @@ def main():
             annotate=ANNOTATE,
             nthreads=JOBS,
             build_dir=GENERATED,
-            force=older_than_this_file(),
         )
     setup(ext_modules=modules, cmdclass={"build_ext": IncrementalBuild})
 

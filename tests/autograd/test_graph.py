@@ -3,6 +3,7 @@
 import gc
 import weakref
 
+import numpy as np
 import pytest
 from collecting import collect
 
@@ -53,6 +54,8 @@ def test_an_edge_stands_for_its_tensor():
     assert g.tolist() == [6.0, 12.0]
     (g,) = tg.autograd.grad(out, leaf_edge, tg.ones(2), retain_graph=True)
     assert g.tolist() == [18.0, 36.0]
+    counted = graph.GradientEdge(edge.node, np.int64(0))
+    assert tg.autograd.grad(out, [counted], tg.ones(2), retain_graph=True)[0].tolist() == [6.0, 12.0]
     tg.autograd.backward(out, tg.ones(2), retain_graph=True, inputs=leaf_edge)
     assert a.grad.tolist() == [18.0, 36.0]
     tg.autograd.backward(out, tg.ones(2))

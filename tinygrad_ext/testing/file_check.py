@@ -5,7 +5,8 @@ A list of checks is gone through from the top; each is looked for behind what th
 
 import re
 
-_KINDS = r"-NOT|-SAME|-NEXT|-DAG|-REGEX|-SOURCE-HIGHLIGHTED|-COUNT(?P<exactly>-EXACTLY)?-(?P<count>\d+)(?P<also>-EXACTLY)?"
+_COUNT = r"-COUNT(?P<exactly>-EXACTLY)?-(?P<count>\d+)(?P<also>-EXACTLY)?"
+_KINDS = rf"-NOT|-SAME|-NEXT|-DAG|-REGEX|-SOURCE-HIGHLIGHTED|{_COUNT}"
 _LINE = re.compile(rf"#\s*CHECK(?P<kind>{_KINDS})?:(?P<text>.*)")
 _MEANT = re.compile(r"#\s*CHECK.*")
 _UNDERLINES = "~^"  # PyTorch's errors underline with the first, ours and Python's with the second

@@ -8,6 +8,7 @@ backward) the second keeps its own table.
 """
 cimport cython
 from cpython.exc cimport PyErr_CheckSignals
+from cpython.number cimport PyIndex_Check, PyNumber_Index
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from libc.stdlib cimport calloc, free, malloc, realloc

@@ -116,11 +116,11 @@ cdef int _edge_of(object root, bint output, Edge *edge) except -1:
                 raise RuntimeError("element 0 of tensors does not require grad and does not have a grad_fn")
             raise RuntimeError("One of the differentiated Tensors does not require grad")
         return 0
-    if not isinstance(root, tuple) or len(root) != 2:
+    if not isinstance(root, tuple) or len(root) not in (2, 3):  # a GradientEdge has a third entry, which holds memory
         raise RuntimeError(f"all {'outputs' if output else 'inputs'} have to be Tensors or GradientEdges, but got "
                            f"{type(root).__name__}")
-    found, number = root
-    if not isinstance(found, Node) or type(number) is not int or not 0 <= number < (<Node>found).noutputs:
+    found, number = root[0], PyNumber_Index(root[1]) if PyIndex_Check(root[1]) else None
+    if not isinstance(found, Node) or number is None or not 0 <= number < (<Node>found).noutputs:
         raise RuntimeError(f"a GradientEdge is a node and the number of one of its outputs, got {found!r} and {number!r}")
     Py_INCREF(found)
     edge.node, edge.nr = <PyObject *>found, number
