@@ -1421,7 +1421,7 @@ def logaddexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Ten
     """log(exp(self) + exp(other)) without overflow, for floating tensors."""
     ...
 def logaddexp2(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """log2(2^self + 2^other), without leaving the range of the dtype on the way."""
+    """log2(2^self + 2^other) without overflow, for floating tensors."""
     ...
 def logcumsumexp(input: Tensor, dim: _int, *, out: Tensor | None = None) -> Tensor:
     """Running log(sum(exp)) along dim, without overflow."""

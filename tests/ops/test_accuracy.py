@@ -102,6 +102,18 @@ def test_logaddexp_is_exact_to_an_ulp_of_one_half_or_of_itself():
     assert (error <= 2.1 * np.spacing(np.maximum(np.abs(exact), 0.5).astype(np.float32))).all()
 
 
+def test_logaddexp2_is_exact_to_an_ulp_of_one_half_or_of_itself():
+    random = np.random.default_rng(4)
+    a, b = (random.standard_normal(50_000) * 5 for _ in range(2))
+    for dtype in (np.float32, np.float64):
+        x, y = a.astype(dtype), b.astype(dtype)
+        exact = np.logaddexp2(x.astype(np.longdouble), y)
+        error = np.abs(tg.logaddexp2(tg.tensor(x), tg.tensor(y)).numpy() - exact)
+        assert (error <= 2.1 * np.spacing(np.maximum(np.abs(exact), 0.5).astype(dtype))).all()
+    n = np.arange(-40.0, 40)
+    assert tg.logaddexp2(tg.tensor(n), tg.tensor(n)).tolist() == (n + 1).tolist()
+
+
 if __name__ == "__main__":  # what the lower instruction sets run, in a process of their own
     for function, allowed in ULP.items():
         worst = errors_in_ulp(function, 10_000)

@@ -48,3 +48,33 @@ def test_shared_loops_stand_in_the_table_once():
 def test_what_stands_for_an_argument_is_chosen_before_the_loop():
     declared, expression = loop_text.with_defaults("", "x != x ? (has_nan ? nan : 0) : x", "float")
     assert declared == " const float nan_or = (has_nan ? nan : 0);" and expression == "x != x ? nan_or : x"
+
+
+MINUS = "aten::minus(Tensor self, Tensor other) -> Tensor", {"scalar": "x - y", "types": "float"}
+SCALED = (
+    "aten::less(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+    {"scalar": {"alpha == 1": "x - y", "else": "x - alpha * y"}, "types": "float"},
+)
+
+
+def test_loops_that_say_the_same_are_compiled_once():
+    loops, listed, _ = loop_text.family([SCALED, MINUS])
+    text = loop_text.table_of("rows", loops, listed)
+    for tag in ("f32", "f64"):
+        assert f"#define op_minus_{tag} op_less_{tag}_0\n" in text
+        assert f" op_minus_{tag}(" not in text and f"int op_less_{tag}_0(" in text and f"int op_less_{tag}_1(" in text
+    # what reads a number is no loop without one
+    other = SCALED[0], {"scalar": "x - alpha * y", "types": "float"}
+    assert "#define" not in loop_text.table_of("rows", *loop_text.family([other, MINUS])[:2])
+
+
+def test_loops_of_functions_that_differ_in_numbers_share_one():
+    found = [
+        (f"aten::{name}(Tensor self) -> Tensor", {"scalar": f"exp(x * {n})"}) for name, n in (("a", 1.5), ("b", 2.5))
+    ]
+    loops, listed, _ = loop_text.family(found)
+    text = loop_text.table_of("rows", loops, listed)
+    assert text.count("int exp_by_numbers_f32(") == 1 and text.count("return exp_by_numbers_f32(") == 2
+    assert "{{.f = 1.5}}" in text and "{{.f = 2.5}}" in text
+    alone = loop_text.table_of("rows", *loop_text.family(found[:1])[:2])
+    assert "by_numbers" not in alone

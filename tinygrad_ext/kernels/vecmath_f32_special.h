@@ -78,13 +78,19 @@ VM_INLINE float vm_log1p_unit_f32(float e)
     return vm_mad_f32(e * e, q, e);
 }
 
-/* log(e^a + e^b).  Next to its zeros the absolute error is that of a result of 1/2. */
-VM_INLINE float vm_logaddexp_f32(float a, float b)
+/* The logarithm of the sum of two powers, to the base e^rate, and once is 1 / rate: log(e^a + e^b) for 1 and 1.  Next to its
+ * zeros the absolute error is that of a result of 1/2. */
+VM_INLINE float vm_power_sum_log_f32(float a, float b, float rate, float once)
 {
     float distance = __builtin_fabsf(a - b);
     distance = a == b ? 0.0f : distance;
     float m = a > b ? a : b;
-    return m + vm_log1p_unit_f32(vm_exp_f32(-distance));
+    return m + vm_log1p_unit_f32(vm_exp_f32(-distance * rate)) * once;
+}
+
+VM_INLINE float vm_logaddexp_f32(float a, float b)
+{
+    return vm_power_sum_log_f32(a, b, 1.0f, 1.0f);
 }
 
 /* |x| < 0.6: 1 - erf x.  Above: e^(-a^2) P(t) / (a + 5/2), t = (a - 5/2) / (a + 5/2), where P

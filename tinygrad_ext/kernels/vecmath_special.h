@@ -6,13 +6,18 @@ VM_INLINE double vm_rsqrt_f64(double x)
     return 1.0 / __builtin_sqrt(x);
 }
 
-/* log(e^a + e^b); equal infinities are their own answer. */
-VM_INLINE double vm_logaddexp_f64(double a, double b)
+/* log(e^a + e^b) for rate and once of 1; equal infinities are their own answer. */
+VM_INLINE double vm_power_sum_log_f64(double a, double b, double rate, double once)
 {
     double distance = __builtin_fabs(a - b);
     distance = a == b ? 0.0 : distance;
     double m = a > b ? a : b;
-    return m + vm_log1p_f64(vm_exp_f64(-distance));
+    return m + vm_log1p_f64(vm_exp_f64(-distance * rate)) * once;
+}
+
+VM_INLINE double vm_logaddexp_f64(double a, double b)
+{
+    return vm_power_sum_log_f64(a, b, 1.0, 1.0);
 }
 
 /* a * b to about 2^-102, both being pairs. */

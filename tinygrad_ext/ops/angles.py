@@ -217,33 +217,3 @@ op(
     tags="casts",
     doc="self times 2 to the power of other.",
 )
-
-
-@rounded_once
-def _logaddexp2(self, other):
-    """Of the larger and the smaller one, chosen: maximum and abs have another slope where both are equal."""
-    if not (kind := tg.result_type(self, other)).is_floating_point:
-        raise NotImplementedError(f"\"logaddexp2\" not implemented for '{kind}': convert the arguments with .float()")
-    first = self > other
-    high, low = fused.where(first, self, other), fused.where(first, other, self)
-    apart = (low - high).masked_fill((low == high) & high.isinf(), 0)
-    return high + apart.exp2().log1p() / math.log(2)
-
-
-op(
-    "aten::logaddexp2(Tensor self, Tensor other) -> Tensor",
-    compose=_logaddexp2,
-    variants="function method out",
-    types="float",
-    samples=_pairs,
-    reference="numpy.logaddexp2",
-    errors=[
-        (
-            lambda: tg.logaddexp2(tg.arange(2), tg.arange(2)),
-            NotImplementedError,
-            "not implemented for 'torch.int64'",
-        ),
-    ],
-    tags="casts",
-    doc="log2(2^self + 2^other), without leaving the range of the dtype on the way.",
-)

@@ -114,7 +114,7 @@ op(
 
 op(
     "aten::logaddexp(Tensor self, Tensor other) -> Tensor",
-    scalar={"float complex": "logaddexp(x, y)"},
+    scalar={"float": "power_sum_log(x, y, 1.0, 1.0)", "complex": "logaddexp(x, y)"},
     holomorphic=True,
     grad={
         "self": in_float(lambda grad, self, other: grad * (self - other).sigmoid()),
@@ -123,6 +123,18 @@ op(
     variants="function method out",
     reference=_logaddexp_reference,
     doc="log(exp(self) + exp(other)) without overflow, for floating tensors.",
+)
+
+op(
+    "aten::logaddexp2(Tensor self, Tensor other) -> Tensor",
+    scalar={"float": "power_sum_log(x, y, 0.69314718055994531, 1.4426950408889634)"},
+    grad={
+        "self": in_float(lambda grad, self, other: grad * ((self - other) * _LN2).sigmoid()),
+        "other": in_float(lambda grad, self, other: grad * ((other - self) * _LN2).sigmoid()),
+    },
+    variants="function method out",
+    reference="numpy.logaddexp2",
+    doc="log2(2^self + 2^other) without overflow, for floating tensors.",
 )
 
 # ---- trigonometric -------------------------------------------------------------------------------------------------

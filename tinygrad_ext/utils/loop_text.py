@@ -20,7 +20,9 @@ from tinygrad_ext.ops.schema import Schema
 
 from . import complex_text
 from . import formula_text as formulas
+from . import loop_sharing as sharing
 from .complex_text import HEAD, REAL
+from .loop_sharing import has_no_sign
 
 TARGETS = {  # suffix -> (pragma, condition under which the compiler can make it)
     "base": ("", "1"),
@@ -34,7 +36,7 @@ MATH = re.compile(
     r"\b(exp|exp2|expm1|log|log2|log10|log1p|sqrt|rsqrt|sin|cos|tan|asin|acos|atan|sinh|cosh|tanh|asinh|acosh|"
     r"atanh|sigmoid|erf|erfc|lgamma|digamma|trigamma|pow|atan2|hypot|fabs|floor|ceil|trunc|rint|fmod|copysign|"
     r"fmax|fmin|logaddexp|floor_div|floor_mod|gelu|gelu_slope|gelu_tanh|gelu_tanh_slope|silu_slope|mish_slope|softplus|"
-    r"softplus_until|at_least|polygamma|nextafter|i0|i0e|i1|i1e|k0|k0e|k1|k1e|bessel_j0|bessel_j1|bessel_y0|bessel_y1|"
+    r"power_sum_log|softplus_until|at_least|polygamma|nextafter|i0|i0e|i1|i1e|k0|k0e|k1|k1e|bessel_j0|bessel_j1|bessel_y0|bessel_y1|"
     r"spherical_j0|spherical_j0_slope|airy_ai|airy_ai_slope|erfcx|ndtr|log_ndtr|erfinv|ndtri|igamma|igammac|zeta|"
     r"(?:shifted_)?chebyshev_[tuvw]|hermite_h|hermite_he|laguerre_l|legendre_p|gegenbauer|"
     r"laguerre|binary_exponent)\("
@@ -52,8 +54,6 @@ COMPUTE = {row.tag: row.computed for row in table.DTYPES}
 INFINITE = {"f16": "0x7c00", "bf16": "0x7f80"}  # the bits of infinity, by that name in expressions over bits
 MOST = {"f32": "FLT_MAX", "f16": "0x1.ffcp15f", "bf16": "0x1.fep127f"}  # the largest number of a dtype: LARGEST
 SAME_BITS = {"i8": "u8", "u16": "i16", "u32": "i32", "u64": "i64"}  # where no sign is looked at, as the other's
-OF_BITS = re.compile(r"(?:[a-z]+\b(?!\()|[01 ()+*~^-]|&(?!&)|\|(?!\|))+")  # all of it kept to the width of the result
-OF_EQUALITY = re.compile(r"(?:[xyz01 ()!?:&|^]|[!=]=)+")
 LIBM = {"sqrt", "fabs", "floor", "ceil", "trunc", "rint", "copysign", "fmax", "fmin"}
 
 
@@ -289,15 +289,6 @@ def by_number(ident, cases):
     return loops, slots
 
 
-def has_no_sign(expression, returns):
-    """Whether an expression over integers gives the same bits if they are read with a sign and without one."""
-    if isinstance(expression, dict):
-        asked = all(re.fullmatch(r"[a-z]+ == 1|else", condition) for condition in expression)
-        return asked and all(has_no_sign(e, returns) for e in expression.values())
-    forms = {None: (OF_BITS, OF_EQUALITY), "bool": (OF_EQUALITY,)}.get(returns, ())
-    return any(form.fullmatch(expression) for form in forms)
-
-
 def _as_float(expression):
     """Whether what an expression says of float16 is what it says of float32."""
     parts = expression.values() if isinstance(expression, dict) else [expression]
@@ -306,7 +297,8 @@ def _as_float(expression):
 
 def family(found):
     """C text of the loops of records, of the table that finds them, and the formulas among them."""
-    loops, listed, plain = [], [], []
+    found, loops, listed, plain = list(found), [], [], []
+    shared = sharing.differing_in_numbers(expressions(fields).get("float") for _, fields in found)
     for text, fields in found:
         schema = Schema.parse(text)
         tensors = [a.name for a in schema.args if a.type == "Tensor"]
@@ -328,8 +320,9 @@ def family(found):
                 out = {"bool": "b8", "real": REAL.get(tag, tag)}.get(fields.get("returns"), tag)
                 ins = ["b8" if fixed.get(t) == "bool" else tag for t in tensors]
                 scalars = {a.name for a in schema.args if a.type != "Tensor"}
-                loops.append(loop("op_" + ident + tag, out, ins, tag, constants(schema, tag), expression, scalars))
-                slots[tag] = "op_" + ident + tag
+                name = slots[tag] = "op_" + ident + tag
+                whole = None if scalars else sharing.by_numbers(name, out, tag, ins, expression, shared, loop)
+                loops.append(whole or loop(name, out, ins, tag, constants(schema, tag), expression, scalars))
         if slots["f32"] != "0":
             for tag in (row.tag for row in table.dtypes("half") if slots[row.tag] == "0"):
                 name, base, returns = "op_" + ident + tag, "op_" + ident + "f32", fields.get("returns")
@@ -356,7 +349,8 @@ def family(found):
 def table_of(name, loops, listed):
     """C text of loops and of the table `name` that finds them."""
     rows = "\n".join(listed)
-    return "\n".join(loops) + f"\nconst tgx_loop_row ISA({name})[] = {{\n{rows}\n    {{0, {{0}}}},\n}};\n"
+    functions = "\n".join(sharing.merged(loops))
+    return f"{functions}\nconst tgx_loop_row ISA({name})[] = {{\n{rows}\n    {{0, {{0}}}},\n}};\n"
 
 
 def headers(kernels, text):

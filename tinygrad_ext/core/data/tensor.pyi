@@ -1116,7 +1116,7 @@ class Tensor:
         """log(exp(self) + exp(other)) without overflow, for floating tensors."""
         ...
     def logaddexp2(self, other: Tensor) -> Tensor:
-        """log2(2^self + 2^other), without leaving the range of the dtype on the way."""
+        """log2(2^self + 2^other) without overflow, for floating tensors."""
         ...
     def logcumsumexp(self, dim: _int) -> Tensor:
         """Running log(sum(exp)) along dim, without overflow."""
