@@ -56,3 +56,32 @@ def test_a_diagonal_is_filled_where_elements_share_memory():
         shown = base.expand(3, 3)
         assert shown.fill_diagonal_(5) is shown
         assert base.tolist() == tg.full(shape, 5.0).tolist()
+
+
+def test_a_window_is_put_into_the_memory_of_a_view():
+    """The result has the strides of self; before its first element lies what lay there."""
+    base = tg.arange(12.0)
+    shown = base[2:].reshape(5, 2).t()
+    found = shown.as_strided_scatter(tg.full((2,), -1.0), (2,), (3,), 3)
+    want = base.clone()
+    want[3], want[6] = -1, -1
+    assert found.tolist() == want[2:].reshape(5, 2).t().tolist() and base[3] == 3
+
+
+def test_gradients_of_a_window_in_memory():
+    x, src = (tg.arange(n, dtype=tg.float64, requires_grad=True) for n in (9.0, 4.0))
+    for window in (((2, 2), (1, 2), 1), ((2, 2), (3, 1))):
+        assert tg.autograd.gradcheck(lambda a, b: a.as_strided_scatter(b.reshape(2, 2), *window), (x, src))
+        assert tg.autograd.gradgradcheck(
+            lambda a, b: (a * a).as_strided_scatter((b * b).reshape(2, 2), *window), (x, src)
+        )
+    (slope,) = tg.autograd.grad(x.as_strided_scatter(src, (4,), (2,)), x, tg.arange(1.0, 10, dtype=tg.float64))
+    assert slope.tolist() == [0, 2, 0, 4, 0, 6, 0, 8, 9]
+
+
+def test_windows_of_a_batch_end_in_the_memory_of_their_sample():
+    x, src = tg.arange(12.0).reshape(2, 6), tg.zeros(2, 3)
+    found = tg.func.vmap(lambda a, b: a._window_scatter(b, (3,), (2,), 1))(x, src)
+    assert found.tolist() == [[0, 0, 2, 0, 4, 0], [6, 0, 8, 0, 10, 0]]
+    with pytest.raises(RuntimeError, match="out of bounds"):
+        tg.func.vmap(lambda a, b: a._window_scatter(b, (3,), (2,), 2))(x, src)

@@ -127,6 +127,48 @@ static int row_pairs_run(tgx_call *c) {
 }
 TGX_KERNEL(row_pairs, row_pairs_shape, row_pairs_run, 0)
 
+/* Numbers of such pairs as symmetric matrices with zeros on their diagonals: (pairs, n). */
+static int pair_matrix_shape(tgx_call *c) {
+    const tgx_tensor *t = tgx_in(c, 0);
+    const int64_t n = tgx_int(c, 1);
+    if ((t->dtype != TGX_F32 && t->dtype != TGX_F64) || !t->rank || n < 0 || n > INT32_MAX
+        || t->sizes[t->rank - 1] != n * (n - 1) / 2)
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "_pair_matrix: expected a number of float32 or float64 for each two of %lld rows, "
+                        "got %s %s", (long long)n, tgx_dtype_title(t->dtype), tgx_shape_text(t));
+    tgx_output *o = tgx_fresh(c, 0, t->rank + 1, t->dtype);
+    memcpy(o->dims, t->sizes, (size_t)(t->rank - 1) * sizeof *o->dims);
+    o->dims[t->rank - 1] = o->dims[t->rank] = n;
+    tgx_need_dense(c, 0);
+    return tgx_check_sizes(c, o->dims, o->rank, "_pair_matrix");
+}
+
+/* Tile by tile, for columns are written too. */
+#define MIRROR(NAME, T) \
+    static __attribute__((noinline)) void NAME(T *out, const T *x, int64_t n) { \
+        enum { TILE = 16 }; \
+        for (int64_t first = 0; first < n; first += TILE) \
+            for (int64_t at = first; at < n; at += TILE) \
+                for (int64_t i = first; i < n && i < first + TILE; i++) { \
+                    const T *row = x + i * n - i * (i + 1) / 2 - i - 1; \
+                    out[i * n + i] = 0; \
+                    for (int64_t j = at > i ? at : i + 1; j < n && j < at + TILE; j++) out[i * n + j] = out[j * n + i] = row[j]; \
+                } \
+    }
+MIRROR(mirror_4, int32_t) MIRROR(mirror_8, int64_t)
+
+static int pair_matrix_run(tgx_call *c) {
+    const tgx_tensor *t = tgx_in(c, 0), *out = tgx_out(c, 0);
+    const int64_t n = tgx_int(c, 1), size = tgx_itemsize[t->dtype];
+    for (int64_t b = 0; n && b < out->count / n / n; b++) {
+        const char *from = t->data + b * (n * (n - 1) / 2) * size;
+        char *to = out->data + b * n * n * size;
+        if (size == 8) mirror_8((int64_t *)to, (const int64_t *)from, n);
+        else mirror_4((int32_t *)to, (const int32_t *)from, n);
+    }
+    return 0;
+}
+TGX_KERNEL(pair_matrix, pair_matrix_shape, pair_matrix_run, 0)
+
 /* Slopes of those by the coordinates of x1: (weight, x1, x2, distances, p). */
 static int row_slopes_shape(tgx_call *c) {
     const tgx_tensor *x1 = tgx_in(c, 1), *x2 = tgx_in(c, 2);

@@ -236,6 +236,26 @@ static int diagonal_scatter_shape(tgx_call *c) { return scatter_shape(c, cut_dia
 static int diagonal_scatter_run(tgx_call *c) { return scatter_run(c, cut_diagonal); }
 TGX_KERNEL(diagonal_scatter, diagonal_scatter_shape, diagonal_scatter_run, TGX_NATURAL)
 
+/* (self, src, size, stride, offset): self has one dimension and stands for memory. */
+static int cut_window(tgx_call *c, const tgx_tensor *whole, window *w) {
+    const tgx_value *size = &c->args[2], *stride = &c->args[3];
+    const int64_t step = whole->count > 1 ? whole->strides[0] : 1, bytes = tgx_itemsize[whole->dtype];
+    if (whole->rank != 1 || size->n != stride->n)
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "as_strided_scatter(): expected memory of one dimension and as many sizes as strides, "
+                        "got %s, %lld and %lld", tgx_shape_text(whole), (long long)size->n, (long long)stride->n);
+    if (tgx_inside(c, size->ints, stride->ints, (int)size->n, tgx_int(c, 4), whole->dtype, whole->count * bytes,
+                   "as_strided_scatter"))
+        return TGX_FAILED;
+    w->t = *whole;
+    w->t.sizes = size->ints, w->t.strides = w->dims, w->t.rank = (int)size->n, w->t.flags = 0, w->t.count = 1;
+    for (int d = 0; d < w->t.rank; d++) w->dims[d] = stride->ints[d] * step, w->t.count *= size->ints[d];
+    if (w->t.count && w->t.data) w->t.data += tgx_int(c, 4) * step * bytes;
+    return 0;
+}
+static int window_scatter_shape(tgx_call *c) { return scatter_shape(c, cut_window); }
+static int window_scatter_run(tgx_call *c) { return scatter_run(c, cut_window); }
+TGX_KERNEL(window_scatter, window_scatter_shape, window_scatter_run, TGX_NATURAL)
+
 /* (self, value, wrap): one value where all indices are alike. */
 static int fill_diagonal_shape(tgx_call *c) {
     const tgx_tensor *x = tgx_in(c, 0);

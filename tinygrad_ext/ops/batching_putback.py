@@ -40,6 +40,16 @@ def rewindow(b, self, stride, offset, into_size, into_stride, into_offset, by_so
     return b.whole(self)._rewindow((step, *stride), offset, *into, by_source)
 
 
+@told("_window_scatter")
+def window_scatter(b, self, src, size, stride, offset):
+    whole = b.whole(self)
+    room = whole.shape[-1]
+    if _reach(size, stride) + offset > room:
+        raise RuntimeError("beyond the memory of a sample")
+    window = (b.size, *size), (room, *stride), offset
+    return whole.reshape(-1)._window_scatter(b.whole(src), *window).reshape(whole.shape)
+
+
 def _reach(sizes, strides):
     """Elements from the first one of a window to behind the last."""
     return 0 if 0 in sizes else 1 + sum((size - 1) * step for size, step in zip(sizes, strides))

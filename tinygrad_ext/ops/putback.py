@@ -2,7 +2,6 @@
 
 And what writing to such a view does, without writing: a copy of the whole with the part replaced."""
 
-import tinygrad_ext as tg
 from tinygrad_ext.ops import batching_putback
 from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.record import op
@@ -136,19 +135,56 @@ op(
 )
 
 
+def _window_of(grad, size, stride, offset):
+    """What the window shows of memory, an element as often as it is read."""
+    return grad.contiguous().narrow(0, offset, grad.shape[0] - offset).as_strided(size, stride)
+
+
+op(
+    "aten::_window_scatter(Tensor self, Tensor src, int[] size, int[] stride, int offset) -> Tensor",
+    batch=batching_putback.window_scatter,
+    kernel="window_scatter",
+    variants="method",
+    types=_ALL,
+    grad={
+        "self": lambda grad, src_shape, size, stride, offset: grad._window_scatter(
+            _zeros(grad, src_shape), size, stride, offset
+        ),
+        "src": lambda grad, size, stride, offset: _window_of(grad, size, stride, offset),
+    },
+    jvp="linear",
+    samples=lambda make: [
+        Sample(make(9), make(3), (3,), (2,), 2),
+        Sample(make(9), make(2, 2), (2, 2), (1, 2), 1),
+        Sample(make(8), make(3, 2), (3, 2), (2, 1), 2),
+        Sample(make(2), make(0), (0,), (9,), 1),
+        Sample(make(2), make(), (), (), 1),
+    ],
+    errors=[
+        (lambda: _ones(3)._window_scatter(_ones(1), (1,), (1,), 3), RuntimeError, "out of bounds for storage of size"),
+        (lambda: _ones(3)._window_scatter(_ones(1), (1,), (), 0), RuntimeError, "as many sizes as strides"),
+        (lambda: _ones(3)._window_scatter(_ones(2), (1,), (1,), 0), RuntimeError, "a size equal to the slice of self"),
+    ],
+    doc="A copy of self, which has one dimension and stands for memory, in which src stands in a window.",
+)
+
+
 def _as_strided_scatter(self, src, size, stride, storage_offset):
-    """src is put where a vector of places, cut as the window, says."""
-    first = self.storage_offset()
-    length = first + sum((n - 1) * step for n, step in zip(self.shape, self.stride())) + 1 if self.numel() else first
-    offset = first if storage_offset is None else storage_offset
-    places = tg.arange(length, device=self.device).as_strided(size, stride, offset)
-    if tuple(places.shape) != tuple(src.shape):
+    """src is put into a window of what lies in the memory of self, up to its last element."""
+    if src.shape != tuple(size):
         raise RuntimeError(
             f"as_strided_scatter(): expected src to have a size equal to the slice of self. src size = "
-            f"{tuple(src.shape)}, slice size = {tuple(places.shape)}"
+            f"{tuple(src.shape)}, slice size = {tuple(size)}"
         )
-    memory = self.as_strided((length,), (1,), 0).index_copy(0, places.reshape(-1), src.reshape(-1).to(self.dtype))
-    return memory.as_strided(self.shape, self.stride(), first)
+    first, shape = self.storage_offset(), self.shape
+    offset = first if storage_offset is None else storage_offset
+    if first == 0 and self.is_contiguous():
+        memory = self if len(shape) == 1 else self.reshape(-1)
+        found = memory._window_scatter(src, size, stride, offset)
+        return found if memory is self else found.reshape(shape)
+    length = first + sum((n - 1) * step for n, step in zip(shape, self.stride())) + 1 if self.numel() else first
+    memory = self.as_strided((length,), (1,), 0)._window_scatter(src, size, stride, offset)
+    return memory.as_strided(shape, self.stride(), first)
 
 
 op(

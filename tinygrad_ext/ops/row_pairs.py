@@ -1,7 +1,7 @@
 """Distances between each two rows of one matrix."""
 
 import tinygrad_ext as tg
-from tinygrad_ext.ops.distances import _cdist_reference, _differing, _euclid_first, _numpy, _row_tangent
+from tinygrad_ext.ops.distances import _cdist_reference, _differing, _numpy, _row_tangent
 from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
@@ -11,18 +11,54 @@ def _triangle(n, device):
     return tg.triu_indices(n, n, 1, device=device)
 
 
-def _whole(n, *numbers):
-    """Numbers of pairs as symmetric matrices with zeros on their diagonals."""
-    rows, columns = _triangle(n, numbers[0].device)
-    at = rows * n + columns
-    for pairs in numbers:
-        upper = pairs.new_zeros((*pairs.shape[:-1], n * n)).index_copy(-1, at, pairs).unflatten(-1, (n, n))
-        yield upper + upper.mT
-
-
 def _pairs_back(grad, self, p, result):
-    weight, far = _whole(self.shape[-2], grad, result)
-    return _euclid_first(weight, self, self, far) if p == 2 else fused._row_slopes(weight, self, self, far, p)
+    n = self.shape[-2]
+    if p != 2:
+        return fused._row_slopes(fused._pair_matrix(grad, n), self, self, fused._pair_matrix(result, n), p)
+    equal = result == 0
+    weight = fused._pair_matrix(fused.where(equal, 0, grad / fused.where(equal, 1, result)), n)
+    near = self - self.detach().mean(-2, True) if n else self
+    return weight.sum(-1, True) * near - weight @ near
+
+
+def _of_pairs(grad, n):
+    rows, columns = _triangle(n, grad.device)
+    return (grad + grad.mT).flatten(-2).index_select(-1, rows * n + columns)
+
+
+def _np_matrix(pairs, n):
+    rows, columns = _numpy("triu_indices", n, 1)
+    whole = _numpy("zeros", (*pairs.shape[:-1], n, n), pairs.dtype)
+    whole[..., rows, columns] = whole[..., columns, rows] = pairs
+    return whole
+
+
+op(
+    "aten::_pair_matrix(Tensor self, int n) -> Tensor",
+    kernel="pair_matrix",
+    batch="leading",
+    types="float",
+    variants="function",
+    where="_fused",
+    grad={"self": _of_pairs},
+    jvp="linear",
+    samples=lambda make: [
+        Sample(make(6), 4),
+        Sample(make(2, 171), 19),
+        Sample(make(0), 1),
+        Sample(make(3, 0), 0),
+    ],
+    reference=_np_matrix,
+    errors=[
+        (
+            lambda: fused._pair_matrix(zeros(5), 4),
+            RuntimeError,
+            "a number of float32 or float64 for each two of 4 rows",
+        ),
+        (lambda: fused._pair_matrix(zeros(6).half(), 4), RuntimeError, "for each two of 4 rows, got Half"),
+    ],
+    doc="Numbers of each two of n rows, in the order of _row_pairs, as a symmetric matrix with zeros on its diagonal.",
+)
 
 
 def _pairs_tangent(self, p, self_tangent, result):

@@ -3,79 +3,88 @@
 import tinygrad_ext as tg
 from tinygrad_ext.core.call.levels import operation
 from tinygrad_ext.core.call.op_tables import functions, ops
-from tinygrad_ext.ops.batching import told
+from tinygrad_ext.ops.batching import after, told
+from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
 
 _NEUTRAL = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "max": float("-inf"), "min": float("inf")}
-_SCATTER = {"sum": "sum", "mean": "sum", "prod": "prod", "max": "amax", "min": "amin"}
+_SAME = {"sum": "sum", "mean": "sum", "prod": "prod", "max": "max", "min": "min", "amax": "max", "amin": "min"}
 
 
-def _borders(data, lengths, offsets, axis, unsafe):
-    """Where each segment begins, and where the last one ends, along the last dimension; how many elements each
-    has; whether that was looked at."""
-    given, name = (lengths, "lengths") if offsets is None else (offsets, "offsets")
-    if given.is_floating_point() or given.is_complex() or given.dtype == tg.bool:
-        raise RuntimeError(f"segment_reduce(): Expected {name} to be int32 or int64, got {given.dtype}")
-    if given.dim() != axis + 1 or given.shape[:-1] != data.shape[:axis]:
-        raise RuntimeError(
-            f"segment_reduce(): Expected axis to be the last dimension of {name} and the sizes before it to be data's, "
-            f"but got axis {axis}, {name} of {list(given.shape)} and data of {list(data.shape)}"
-        )
-    given, n = given.to(tg.int64), data.shape[axis]
-    if offsets is not None and not given.shape[-1]:
-        raise RuntimeError("segment_reduce(): offsets must have at least one element, the end of the last segment")
-    if offsets is None:
-        borders, many = given.cumsum(-1).constant_pad_nd((1, 0)), given
-    else:
-        borders, many = given, given.diff()
-    if unsafe or data.device.type == "meta" or hasattr(given, "level"):  # carried: it has no elements
-        return borders, many, False
-    if offsets is None and bool(((given < 0) | (given > n)).any() | (borders[..., -1] != n).any()):
-        if bool((given < 0).any()):
-            raise RuntimeError("segment_reduce(): lengths contains negative value!")
-        raise RuntimeError(
-            "segment_reduce(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) when "
-            f"!unsafe, which is {n}"
-        )
-    if offsets is not None and bool((borders < 0).any() | (borders > n).any() | (many < 0).any()):
-        raise RuntimeError(
-            f"segment_reduce(): offsets must rise from 0 or later to at most {n}, the elements along axis"
-        )
-    return borders, many, True
+def _spreading(data, lengths, offsets, axis, unsafe):
+    """A function that gives each element of data what a tensor of results has for its segment, and 0 to those that are
+    in none; and how many elements each segment has, to be broadcast with the results."""
+    n, rest = data.shape[axis], (1,) * (data.dim() - axis - 1)
+    if offsets is None and not axis and not unsafe:  # all are in one
+        at = tg.repeat_interleave(lengths.to(tg.int64), output_size=n)
+        return lambda x: x.index_select(0, at), lengths.reshape((-1, *rest))
+    given = (lengths if offsets is None else offsets).to(tg.int64)
+    borders, many = (given.cumsum(-1).constant_pad_nd((1, 0)), given) if offsets is None else (given, given.diff())
+    places = tg.arange(n, device=data.device).expand((*borders.shape[:-1], n)).contiguous()
+    at = tg.searchsorted(borders[..., 1:].contiguous(), places, right=True)
+    at = at.masked_fill(places < borders[..., :1], many.shape[-1])
+    index = at.reshape((*at.shape, *rest)).expand(data.shape)
+    one_more = (0, 0) * len(rest) + (0, 1)
+    return lambda x: x.constant_pad_nd(one_more).gather(axis, index), many.reshape((*many.shape, *rest))
 
 
-def _segment_reduce(data, reduce, lengths, indices, offsets, axis, unsafe, initial):
-    if indices is not None:
-        raise RuntimeError("segment_reduce(): indices based reduction is not supported yet: pass lengths or offsets")
-    if lengths is None and offsets is None:
-        raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
-    reduce = {"amax": "max", "amin": "min"}.get(reduce, reduce)
-    if reduce not in _NEUTRAL:
-        raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
-    if not data.is_floating_point():
-        raise NotImplementedError(f"\"segment_reduce\" not implemented for '{data.dtype}': convert data with .float()")
-    if not data.dim() or not -data.dim() <= axis < data.dim():
-        raise RuntimeError(f"segment_reduce(): axis {axis} is outside of the {data.dim()} dimensions of data")
+def _segment_back(grad, data, reduce, lengths, offsets, axis, unsafe, initial, result):
     axis %= data.dim()
-    borders, many, checked = _borders(data, lengths, offsets, axis, unsafe)
-    n, count = data.shape[axis], many.shape[-1]
-    if checked and offsets is None and not axis:
-        at = tg.repeat_interleave(many, output_size=n)
-    else:
-        places = tg.arange(n, device=data.device).expand((*borders.shape[:-1], n)).contiguous()
-        at = tg.searchsorted(borders[..., 1:].contiguous(), places, right=True)
-        at = at.masked_fill(places < borders[..., :1], count)  # what is in no segment goes to one more
-    rest = (1,) * (data.dim() - axis - 1)
-    index = at.reshape((*at.shape, *rest)).expand(data.shape) if rest else at
-    start = _NEUTRAL[reduce] if initial is None else initial
-    shape = (*data.shape[:axis], count + 1, *data.shape[axis + 1 :])
-    found = data.new_full(shape, start).scatter_reduce(axis, index, data, _SCATTER[reduce], include_self=True)
-    found = found.narrow(axis, 0, count)
-    if reduce != "mean":
-        return found
-    many = many.reshape((*many.shape, *rest))
-    return tg.where(many == 0, float("nan") if initial is None else initial, found / many.clamp(min=1))
+    spread, many = _spreading(data, lengths, offsets, axis, unsafe)
+    how = _SAME[reduce]
+    if how == "sum":
+        return spread(grad / many.clamp(min=1) if reduce == "mean" else grad)
+
+    def sums(x):
+        return _segments(x, "sum", lengths=lengths, offsets=offsets, axis=axis, unsafe=True)
+
+    start = _NEUTRAL[how] if initial is None else initial
+    if how == "prod":
+        return _product_back(grad, data, start, spread, sums, lengths, offsets, axis)
+    # the extreme elements share, and so does where they start; counts are exact
+    there = spread(result)
+    same = (data == there) | ((data != data) & (there != there))
+    count = sums(same.to(tg.float32 if data.shape[axis] < 1 << 24 else tg.float64)) + (result == start)
+    return fused.where(same, spread((grad / count.clamp(min=1)).to(data.dtype)), 0)
+
+
+def _product_back(grad, data, start, spread, sums, lengths, offsets, axis):
+    """The product of all other factors. Those that are zero count apart: where there is one, it is the sum of them all,
+    which has the derivative that a factor of 0 lacks; where there are more, their product has none."""
+    zero = data == 0
+    others = data.masked_fill(zero, 1)
+    product = _segments(
+        others, "prod", lengths=lengths, offsets=offsets, axis=axis, unsafe=True, initial=start if start else 1
+    )
+    nil = data.masked_fill(~zero, 0)
+    zeros_here = spread(sums(zero.to(tg.float32)) + (not start)) - zero.to(tg.float32)
+    nils = spread(sums(nil)) - nil
+    factor = fused.where(zeros_here == 0, 1, fused.where(zeros_here == 1, nils, 0)).to(data.dtype)
+    return spread(grad * product) / others * factor
+
+
+def _segment_tangent(data, reduce, lengths, offsets, axis, unsafe, initial, data_tangent, result):
+    if _SAME[reduce] != "sum":
+        one = tg.ones_like(result)
+        slope = _segment_back(one, data, reduce, lengths, offsets, axis, unsafe, initial, result)
+        data_tangent = data_tangent * slope
+    mean = {"reduce": "mean", "initial": 0} if reduce == "mean" else {"reduce": "sum"}
+    return _segments(data_tangent, lengths=lengths, offsets=offsets, axis=axis, unsafe=True, **mean)
+
+
+def _segments(*args, **options):
+    return functions["segment_reduce"](*args, **options)
+
+
+@told("segment_reduce")
+def _batched(b, data, reduce, lengths=None, indices=None, offsets=None, axis=0, unsafe=False, initial=None):
+    data = b.whole(data)
+    lengths, offsets = (x if x is None else b.whole(x) for x in (lengths, offsets))
+    axis = after(axis, data.dim() - 1)
+    return _segments(
+        data, reduce, lengths=lengths, indices=indices, offsets=offsets, axis=axis, unsafe=unsafe, initial=initial
+    )
 
 
 def _np_segments(data, reduce, lengths=None, offsets=None, axis=0, initial=None):
@@ -108,6 +117,7 @@ def _samples(make):
     for reduce in _NEUTRAL:
         yield Sample(make.distinct(6, 2), reduce, lengths=lengths, initial=2)
     yield Sample(make(6), "sum", lengths=lengths)
+    yield Sample(make(12, low=0.75, high=1.25), "prod", lengths=make.of([0, 11, 1]))
     yield Sample(make.distinct(6), "max", offsets=make.of([0, 3, 6]))
     yield Sample(make.distinct(2, 3, 2), "mean", lengths=make.of([[1, 2], [2, 1]]), axis=1)
 
@@ -115,7 +125,7 @@ def _samples(make):
 def _refused(error, text, shape, reduce, **kwargs):
     def call():
         tensors = {k: tg.tensor(v) if isinstance(v, list) else v for k, v in kwargs.items()}
-        return functions["segment_reduce"](zeros(*shape), reduce, **tensors)
+        return _segments(zeros(*shape), reduce, **tensors)
 
     return call, error, text
 
@@ -123,7 +133,10 @@ def _refused(error, text, shape, reduce, **kwargs):
 op(
     "aten::segment_reduce(Tensor data, str reduce, *, Tensor? lengths=None, Tensor? indices=None, Tensor? "
     "offsets=None, int axis=0, bool unsafe=False, Scalar? initial=None) -> Tensor",
-    compose=_segment_reduce,
+    kernel="segment_reduce",
+    batch=_batched,
+    grad={"data": _segment_back},
+    jvp=_segment_tangent,
     types="float half",
     variants="function out",
     aliases="_segment_reduce",
