@@ -1,5 +1,6 @@
 """Functions of functions: vmap, grad, vjp, jvp, jacobians, under the names of `torch.func`."""
 
+from .axes import rearrange
 from .forward import jvp, linearize
 from .jacobians import hessian, jacfwd, jacrev
 from .modules import functional_call, replace_all_batch_norm_modules_, stack_module_state
@@ -18,6 +19,7 @@ __all__ = [
     "jacrev",
     "jvp",
     "linearize",
+    "rearrange",
     "replace_all_batch_norm_modules_",
     "stack_module_state",
     "vjp",

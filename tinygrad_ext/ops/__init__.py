@@ -47,6 +47,7 @@ FAMILIES = (
     "sort",
     "search",
     "segments",
+    "quantize",
     "compressed",
     "reduce",
     "moments",

@@ -10,6 +10,7 @@ from tinygrad_ext.errors import refuse_unknown as _refuse_unknown
 
 from . import handlers as _handlers
 from . import in_place as _in_place  # noqa: F401 (fills the table of handlers)
+from . import softmax as _softmax
 from .compressed import CompressedTensor, sparse_compressed_tensor, sparse_csc_tensor, sparse_csr_tensor
 from .coo import SparseTensor, sparse_coo_tensor, spdiags
 from .legacy import ByteTensor, CharTensor, DoubleTensor, FloatTensor, HalfTensor, IntTensor, LongTensor, ShortTensor
@@ -26,7 +27,9 @@ __all__ = [
     "ShortTensor",
     "SparseTensor",
     "addmm",
+    "log_softmax",
     "mm",
+    "softmax",
     "sparse_compressed_tensor",
     "sparse_coo_tensor",
     "sparse_csc_tensor",
@@ -69,3 +72,23 @@ def addmm(mat, mat1, mat2, *, beta=1, alpha=1):
 def sum(input, dim=None, dtype=None):
     """The sum of a sparse tensor: of all elements a plain tensor, over some dimensions a sparse one."""
     return _handlers.sum(input, dim, dtype=dtype)
+
+
+@_boundary
+def softmax(input, dim, dtype=None):
+    """Exponentials over their sum, of what a tensor of the layout sparse_coo stores along ``dim``.
+
+    What is not stored counts as minus infinity, so the result stores the same places. With ``dtype`` it is computed in
+    that one.
+
+    Raises:
+        NotImplementedError: another layout, or integers without ``dtype``.
+        IndexError: a dimension that is not there.
+    """
+    return _softmax.softmax(input, dim, dtype=dtype)
+
+
+@_boundary
+def log_softmax(input, dim, dtype=None):
+    """The logarithm of `softmax`, without the loss of precision of the two steps."""
+    return _softmax.log_softmax(input, dim, dtype=dtype)
