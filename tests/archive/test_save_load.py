@@ -11,6 +11,8 @@ import pytest
 
 import tinygrad_ext as tg
 from tinygrad_ext import jit, nn
+from tinygrad_ext.archive.budget import Budget
+from tinygrad_ext.archive.object_tree import Decoder
 
 
 def through_file(obj, **kwargs):
@@ -324,6 +326,38 @@ def test_sparse_tensors_and_attributes_come_back(tmp_path, map_location):
     assert {t.device.type for t in (*found["sparse"], found["plain"])} == {map_location or "cpu"}
     if map_location is None:
         assert [t.to_dense().tolist() for t in found["sparse"]] == [[[0, 0, 0], [3, 0, 0]]] * 2
+
+
+@pytest.mark.parametrize("format", ["torch", "safetensors", "object"])
+def test_a_sparse_tensor_that_is_met_twice_is_one(tmp_path, format):
+    one, other = tg.eye(2).to_sparse(), tg.eye(3).to_sparse_csr()
+    one.told = other
+    tg.save({"a": one, "b": [other, one], "c": tg.eye(2).to_sparse()}, tmp_path / "x", format=format)
+    found = tg.load(tmp_path / "x", weights_only=format != "object")
+    assert found["a"] is found["b"][1] is not found["c"] and found["a"].told is found["b"][0]
+    assert found["b"][0].layout is tg.sparse_csr and found["c"].to_dense().tolist() == [[1, 0], [0, 1]]
+
+
+@pytest.mark.parametrize("number", [1, -1, True, "0", None])
+def test_a_file_that_names_a_sparse_tensor_that_does_not_come_before_is_damaged(number):
+    decoder = Decoder([tg.zeros(1, 1, dtype=tg.int64), tg.ones(1)], [], Budget())
+    sparse = {"sparse": ["torch.sparse_coo", {"tensor": 0}, {"tensor": 1}, {"Size": [2]}, True]}
+    with pytest.raises(ValueError, match="there is no sparse tensor"):
+        decoder.decode([sparse, {"same": number}])
+    first, again = Decoder(decoder.tensors, [], Budget()).decode([sparse, {"same": 0}])
+    assert first is again
+
+
+def test_a_tensor_among_its_own_attributes_is_saved_as_an_object_alone(tmp_path, as_torch):
+    x, parameter = tg.ones(2), tg.nn.Parameter(tg.zeros(3))
+    x.me, parameter.held, parameter.plain = x, [{"a": parameter}], 3
+    with pytest.raises(ValueError, match=r"state\['a'\]\['__dict__'\]\['me'\] is a tensor among its own attributes"):
+        tg.save({"a": x}, tmp_path / "x", format="safetensors")
+    tg.save({"a": x, "b": [x, parameter]}, tmp_path / "x")
+    found = tg.load(tmp_path / "x", weights_only=False)
+    assert found["a"].me is found["a"] is found["b"][0] and found["a"].tolist() == [1, 1]
+    again = found["b"][1]
+    assert again.held[0]["a"] is again and again.plain == 3 and type(again) is tg.nn.Parameter
 
 
 @pytest.mark.parametrize("format", ["torch", "safetensors", "object"])

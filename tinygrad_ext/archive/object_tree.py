@@ -42,7 +42,8 @@ class Encoder:
     def __init__(self):
         self.tensors, self.arrays = [], []
         self._count = 0
-        self._rows = {}
+        self._rows, self._sparse = {}, {}
+        self._told = set()  # tensors whose attributes stand in the file
         self._open = set()
 
     def encode(self, obj, path=()):
@@ -77,13 +78,21 @@ class Encoder:
         )
 
     def _tensor(self, t, path):
+        if id(t) in self._open:
+            raise ValueError(f"save: {place(path)} is a tensor among its own attributes; a file cannot say that")
+        if id(t) in self._sparse:
+            return {"same": self._sparse[id(t)]}
         found, told = sparse_parts.parts(t), sparse_parts.attributes(t)
         if found:
+            self._sparse[id(t)] = len(self._sparse)
             out = {"sparse": [str(found[0]), *(self.encode(part, path) for part in found[1])]}
         else:
             out = {"tensor": self._row(t, path)}
-        if told:
+        if told and id(t) not in self._told:
+            self._told.add(id(t))
+            self._open.add(id(t))
             out["attributes"] = self.encode(told, (*path, "__dict__"))
+            self._open.discard(id(t))
         return out
 
     def _row(self, t, path):
@@ -136,6 +145,7 @@ class Decoder:
 
     def __init__(self, tensors, arrays, budget):
         self.tensors, self.arrays, self._budget = tensors, arrays, budget
+        self._sparse_ones = []
 
     def decode(self, value):
         """The object of a JSON value."""
@@ -148,6 +158,8 @@ class Decoder:
         if made is None:
             raise ValueError(f"'{kind}' is no kind of value")
         out = made(value[kind])
+        if kind == "sparse":
+            self._sparse_ones.append(out)
         if "attributes" in value:
             if kind not in ("OrderedDict", "tensor", "sparse"):
                 raise ValueError(f"a {kind} has no attributes")
@@ -167,6 +179,11 @@ class Decoder:
         name, *given = (self.decode(v) for v in parts)
         self._budget.spend(sparse_parts.cost(name, given))
         return sparse_parts.made(sparse_parts.LAYOUTS[name], given)
+
+    def _same(self, number):
+        if not isinstance(number, int) or not 0 <= number < len(self._sparse_ones):
+            raise ValueError(f"there is no sparse tensor {number!r} before")
+        return self._sparse_ones[number]
 
     def _ndarray(self, row):
         if not isinstance(row, int) or not 0 <= row < len(self.arrays):
@@ -198,4 +215,5 @@ class Decoder:
         return complex(float(parts[0]), float(parts[1]))
 
 
-_KINDS = ("tensor", "sparse", "ndarray", "tuple", "dict", "OrderedDict", "Size", "dtype", "device", "float", "complex")
+_KINDS = ("tensor", "sparse", "same", "ndarray", "tuple", "dict", "OrderedDict", "Size", "dtype", "device")
+_KINDS += ("float", "complex")

@@ -7,7 +7,9 @@ attributes.
 
 import importlib
 import pickle
+import types
 
+from tinygrad_ext.archive import sparse_parts
 from tinygrad_ext.archive.moving import settled
 from tinygrad_ext.archive.pytorch import Unpickler, meaning, read_with
 from tinygrad_ext.archive.pytorch_writer import Pickler, write_zip
@@ -28,6 +30,32 @@ class _Pickler(Pickler):
     def shares_no_storage(self, t):
         """Nobody has counted what is to be saved."""
         return False
+
+    def reducer_override(self, obj):
+        """What rebuilds a tensor; of one among its own attributes they are set once it is made."""
+        if not isinstance(obj, Tensor) or not vars(obj) or not _leads_back(obj):
+            return super().reducer_override(obj)
+        plain = obj.detach() if type(obj) is Tensor else type(obj)(obj.detach(), obj.requires_grad)
+        made = super().reducer_override(plain.requires_grad_(obj.requires_grad))
+        return made if made is NotImplemented else (*made, (sparse_parts.attributes(obj), {}))
+
+
+def _leads_back(t):
+    """Whether a tensor is reached from its attributes, through containers and what objects hold."""
+    waiting, seen = list(vars(t).values()), set()
+    while waiting:
+        value = waiting.pop()
+        if value is t:
+            return True
+        if id(value) in seen or isinstance(value, (type, types.ModuleType, types.FunctionType)):
+            continue
+        seen.add(id(value))
+        waiting += vars(value).values() if hasattr(value, "__dict__") else ()
+        if isinstance(value, dict):
+            waiting += value.values()
+        elif isinstance(value, (list, tuple, set, frozenset)):
+            waiting += value
+    return False
 
 
 def write(file, obj):
