@@ -3,6 +3,7 @@
 import pytest
 
 import tinygrad_ext as tg
+from tinygrad_ext import nn
 from tinygrad_ext.nn import functional as F
 
 IMAGES, VOLUMES = (2, 8, 9, 12), (2, 8, 4, 5, 6)
@@ -132,7 +133,58 @@ def test_what_is_both_stays_row_major():
 def test_a_weight_that_lies_so_gives_images_that_do():
     weight = of(4, 8, 3, 3).contiguous(memory_format=tg.channels_last)
     assert F.conv2d(of(*IMAGES), weight).is_contiguous(memory_format=tg.channels_last)
-    assert F.conv2d(of(*IMAGES).double(), weight.double()).is_contiguous()
+    assert F.conv2d(of(*IMAGES).double(), weight.double()).is_contiguous(memory_format=tg.channels_last)
+
+
+@pytest.mark.parametrize("run", [F.conv_transpose3d, F.conv3d])
+def test_volumes_lie_as_the_input_or_the_weight(run):
+    x, weight = of(2, 3, 4, 5, 6), of(3, 3, 2, 2, 2)
+    laid = [t.contiguous(memory_format=tg.channels_last_3d) for t in (x, weight)]
+    for given in ((laid[0], weight), (x, laid[1])):
+        y = run(*given)
+        assert y.is_contiguous(memory_format=tg.channels_last_3d) and tg.equal(y, run(x, weight))
+    assert run(x, weight).is_contiguous()
+
+
+def test_stacked_images_lie_each_as_before():
+    x = of(*IMAGES).contiguous(memory_format=tg.channels_last)
+    y = tg.stack([x, -x])
+    assert all(part.is_contiguous(memory_format=tg.channels_last) for part in y)
+    assert tg.equal(y, tg.stack([rows(x), rows(-x)])) and tg.stack([x, x], 1).is_contiguous()
+    out = tg.empty(2, *x.shape)
+    assert tg.stack([x, -x], out=out) is out and out.is_contiguous() and tg.equal(out, y)
+
+
+def test_a_module_goes_to_a_memory_format():
+    module = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Conv2d(4, 5, 3, bias=False))
+    x = of(2, 3, 9, 8)
+    before, weight = module(x), module[0].weight
+    module(x).sum().backward()
+    assert module.to(memory_format=tg.channels_last) is module and module[0].weight is weight
+    for layer in (module[0], module[2]):
+        assert layer.weight.is_contiguous(memory_format=tg.channels_last) and not layer.weight.is_contiguous()
+    assert weight.grad.is_contiguous(memory_format=tg.channels_last) and not weight.grad.is_contiguous()
+    tg.testing.assert_close(module.eval()(x), module.to(memory_format=tg.contiguous_format)(x), rtol=0, atol=0)
+    tg.testing.assert_close(module.train().to(memory_format=tg.channels_last)(x), before)
+    assert module(x).is_contiguous(memory_format=tg.channels_last)
+    with pytest.raises(RuntimeError, match="required rank 4 tensor"):
+        nn.Conv3d(2, 2, 2).to(memory_format=tg.channels_last)
+
+
+@pytest.mark.parametrize("laid", [False, True])
+@pytest.mark.parametrize("name", ["max_pool", "relu", "conv"])
+def test_the_gradient_of_a_leaf_lies_as_the_leaf(name, laid):
+    weight = of(8, 8, 3, 3)
+    run = {"max_pool": lambda x: F.max_pool2d(x, 2), "relu": F.relu, "conv": lambda x: F.conv2d(x, weight)}[name]
+    x = of(*IMAGES).contiguous(memory_format=tg.channels_last if laid else tg.contiguous_format).requires_grad_()
+    grads = []
+    for other in (False, True):
+        x.grad = None
+        y = run(x)
+        y.backward(of(*y.shape).contiguous(memory_format=tg.channels_last if other else tg.contiguous_format))
+        assert x.grad.stride() == x.stride()
+        grads.append(x.grad)
+    assert tg.equal(*grads)
 
 
 def test_out_and_the_target_in_place_keep_their_own_layout():

@@ -16,10 +16,10 @@ static int images(tgx_call *c, const tgx_conv_sizes *g, int64_t channels, const 
     return 0;
 }
 
-/* Images have their channels inside where the input or the weight has, but for doubles, as PyTorch's have. */
+/* Images have their channels inside where the input or the weight has. */
 static int keep_channels(tgx_call *c) {
     const tgx_tensor *x = tgx_in(c, 0), *w = tgx_in(c, 1);
-    return x->dtype == TGX_F64 ? 0 : tgx_keep_channels_by_copy(c, tgx_channels_inside(x) ? x : w);
+    return tgx_keep_channels_by_copy(c, tgx_channels_inside(x) ? x : w);
 }
 
 /* The first time a BLAS is looked for Python runs, which may change any tensor: so it is done before a size is read for good. */

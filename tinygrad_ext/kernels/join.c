@@ -117,6 +117,10 @@ static int stack_shape(tgx_call *c) {
     tgx_output *o = tgx_fresh(c, 0, first->rank + 1, dtype);
     for (int i = 0; i < first->rank; i++) o->dims[i + (i >= dim)] = first->sizes[i];
     o->dims[dim] = v->n;
+    if (dim == 0 && first->rank == 4 && !c->target && tgx_channels_inside(first)) { /* images of one shape, each as it lies */
+        o->strides = o->dims + TGX_MAX_DIMS, o->strides[0] = first->count;
+        tgx_channels_strides(first->sizes, 4, o->strides + 1);
+    }
     return (double)first->count * v->n > 1e9 ? tgx_check_sizes(c, o->dims, o->rank, c->title) : 0;
 }
 

@@ -49,14 +49,15 @@ class Converting:
         return self
 
     def to(self, *args, **kwargs):
-        """Move and cast in place: ``to(dtype)``, ``to(device, dtype)``, ``to(tensor)``.
+        """Move and cast in place: ``to(dtype)``, ``to(device, dtype)``, ``to(tensor)``, ``to(memory_format=...)``.
 
-        Only floating point and complex tensors change their dtype.
+        Only floating point and complex tensors change their dtype, only those of four and five dimensions their
+        memory format.
 
         Raises:
             TypeError: the dtype is an integer one.
         """
-        device, dtype, non_blocking = _parse_to(*args, **kwargs)
+        device, dtype, non_blocking, memory_format = _parse_to(*args, **kwargs)
         if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
             raise TypeError(
                 "nn.Module.to only accepts floating point or complex dtypes, "
@@ -65,7 +66,8 @@ class Converting:
 
         def convert(tensor):
             casts = tensor.is_floating_point() or tensor.is_complex()
-            return tensor.to(device=device, dtype=dtype if casts else None, non_blocking=non_blocking)
+            options = {"memory_format": memory_format} if memory_format is not None and tensor.dim() in (4, 5) else {}
+            return tensor.to(device=device, dtype=dtype if casts else None, non_blocking=non_blocking, **options)
 
         return self._apply(convert)
 
@@ -133,10 +135,7 @@ class Converting:
 
 
 def _parse_to(*args, device=None, dtype=None, non_blocking=False, tensor=None, memory_format=None):
-    """Sort the arguments of ``Module.to`` by type; returns ``(device, dtype, non_blocking)``.
-
-    ``memory_format`` is taken and dropped: it chooses a layout, never a value.
-    """
+    """Sort the arguments of ``Module.to`` by type; returns ``(device, dtype, non_blocking, memory_format)``."""
     for argument in (*args, tensor):
         if isinstance(argument, tg.Tensor):
             device, dtype = argument.device, argument.dtype
@@ -153,4 +152,4 @@ def _parse_to(*args, device=None, dtype=None, non_blocking=False, tensor=None, m
                 f"to() received {argument!r} of type {type(argument).__name__}; "
                 "expected a device, a floating point dtype, or a tensor to take both from"
             )
-    return (None if device is None else tg.device(device)), dtype, non_blocking
+    return (None if device is None else tg.device(device)), dtype, non_blocking, memory_format

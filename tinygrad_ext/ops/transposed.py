@@ -158,6 +158,7 @@ def _transposed(dims):
             _check_out(x, weight, stride, padding, more, dilation)
         y = (_volumes if dims == 3 else _planes)(x, weight, stride, padding, more, dilation, groups)
         y = _with_bias(y, bias, weight.shape[1] * groups, dims)
+        y = y.contiguous(memory_format=_volume_format(x, weight)) if dims == 3 else y
         return y if input.dim() == dims + 2 else y.squeeze(0)
 
     return run
@@ -248,6 +249,11 @@ for _dims in (1, 2, 3):
 # ---- volumes -------------------------------------------------------------------------------------------------------
 
 
+def _volume_format(x, weight):
+    """Of doubles PyTorch's volumes are row-major."""
+    return tg.contiguous_format if x.dtype == tg.float64 else kept_format(x, weight)
+
+
 def _conv3d(input, weight, bias, stride, padding, dilation, groups):
     x = _batched("conv3d", input, weight, 3)
     numbers = (("stride", stride), ("padding", padding), ("dilation", dilation))
@@ -270,8 +276,7 @@ def _conv3d(input, weight, bias, stride, padding, dilation, groups):
     planes = stacks.reshape(n * depth, channels * deep, *x.shape[3:])
     flat = weight.reshape(weight.shape[0], weight.shape[1] * deep, *weight.shape[3:])
     y = tg.conv2d(planes, flat, bias, stride[1:], padding[1:], dilation[1:], groups)
-    format = tg.contiguous_format if x.dtype == tg.float64 else kept_format(x, weight)
-    y = y.reshape(n, depth, *y.shape[1:]).transpose(1, 2).contiguous(memory_format=format)
+    y = y.reshape(n, depth, *y.shape[1:]).transpose(1, 2).contiguous(memory_format=_volume_format(x, weight))
     return y if input.dim() == 5 else y.squeeze(0)
 
 

@@ -5,20 +5,14 @@ import importlib
 import types
 
 import tinygrad_ext as _tg
+from tinygrad_ext.nn import convert as _convert
 from tinygrad_ext.nn import functional as _functional
-from tinygrad_ext.nn.convert import _parse_to as _device_and_dtype
 
 from . import absent
 
+_parse_to = _convert._parse_to
 # what PyTorch has there and nowhere else
 _ALONE = {"relu6_", *(f"_upsample_{kind}2d_aa" for kind in ("bicubic", "bilinear", "lanczos"))}
-
-
-def _parse_to(*args, **kwargs):
-    """(device, dtype, non_blocking, memory_format) of arguments of `to`, by their types and names."""
-    memory_format = kwargs.pop("memory_format", None)
-    device, dtype, non_blocking = _device_and_dtype(*args, **kwargs)
-    return device, dtype, non_blocking, memory_format
 
 
 def __getattr__(name):

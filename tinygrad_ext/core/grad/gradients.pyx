@@ -138,7 +138,7 @@ cdef int _accumulate(Tensor v, Tensor g, bint create_graph) except -1:
     if not v.bits & REQUIRES_GRAD:
         pass                            # frozen since the forward
     elif v.grad_ is None:
-        if not (create_graph or v.bits & CONTIGUOUS) and exact(g) and g.device_id == v.device_id == CPU and state().instead == NULL:
+        if not (create_graph or v.bits & g.bits & CONTIGUOUS) and exact(g) and g.device_id == v.device_id == CPU and state().instead == NULL:
             set_grad(v, _laid_out(g, v))
         # take the gradient itself when this pass alone holds it and its memory
         elif not create_graph and (<PyObject *>g).ob_refcnt <= 2 and g.storage is not None and (
@@ -159,7 +159,7 @@ cdef int _accumulate(Tensor v, Tensor g, bint create_graph) except -1:
 
 
 cdef Tensor _laid_out(Tensor g, Tensor leaf):
-    """A gradient in memory of its own, its dimensions in the order of a leaf that is not contiguous: so optimizers walk both alike."""
+    """A gradient in memory of its own, its dimensions in the order of a leaf: so optimizers walk both alike."""
     cdef Tensor laid = empty_like(leaf, g.tid)
     copy_into(laid, g)
     return laid
