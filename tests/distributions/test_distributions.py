@@ -213,3 +213,9 @@ def test_shapes_that_are_no_sizes_are_kept_as_a_subclass_gives_them():
 
     made = Several(tg.Size(), [(2,), (3,)])
     assert made.event_shape == [(2,), (3,)] and Several((2,), [3]).event_shape == tg.Size([3])
+
+
+def test_an_older_word_for_samples_warns():
+    normal = tg.distributions.Normal(tg.zeros(2), 1.0)
+    with pytest.warns(UserWarning, match="sample_n"):
+        assert normal.sample_n(5).shape == (5, 2)

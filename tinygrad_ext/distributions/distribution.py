@@ -147,6 +147,11 @@ class Distribution:
         with tg.no_grad():
             return self.rsample(sample_shape)
 
+    def sample_n(self, n):
+        """Draw n samples, or batches of them; an older word for ``sample((n,))``."""
+        warnings.warn("sample_n(n) is deprecated: call sample((n,))", UserWarning, stacklevel=2)
+        return self.sample((n,))
+
     def rsample(self, sample_shape=()):
         """Draw samples through which gradients flow to the parameters."""
         raise NotImplementedError(f"{type(self).__name__} does not define rsample: use sample and log_prob")

@@ -5,22 +5,33 @@ import contextlib
 import os
 from contextvars import ContextVar
 
-_on = [os.environ.get("PYTORCH_JIT", "1") != "0"]
+
+class _Switch:
+    """A bool that libraries import and ask."""
+
+    def __init__(self, enabled):
+        self.enabled = enabled
+
+    def __bool__(self):
+        return self.enabled
+
+
+_enabled = _Switch(os.environ.get("PYTORCH_JIT", "1") != "0")
 
 
 def enabled():
     """Whether `script` and `trace` compile."""
-    return _on[0]
+    return _enabled.enabled
 
 
 def disable():
     """From now on they give functions and modules back as they are, for a debugger to step through."""
-    _on[0] = False
+    _enabled.enabled = False
 
 
 def enable():
     """Let them compile again."""
-    _on[0] = True
+    _enabled.enabled = True
 
 
 _writing = ContextVar("writing", default="")
