@@ -138,7 +138,8 @@ cdef int _accumulate(Tensor v, Tensor g, bint create_graph) except -1:
     if not v.bits & REQUIRES_GRAD:
         pass                            # frozen since the forward
     elif v.grad_ is None:
-        if not (create_graph or v.bits & g.bits & CONTIGUOUS) and exact(g) and g.device_id == v.device_id == CPU and state().instead == NULL:
+        if (not (create_graph or v.bits & g.bits & CONTIGUOUS) and exact(g) and g.device_id == v.device_id == CPU
+                and state().instead == NULL):
             set_grad(v, _laid_out(g, v))
         # take the gradient itself when this pass alone holds it and its memory
         elif not create_graph and (<PyObject *>g).ob_refcnt <= 2 and g.storage is not None and (
