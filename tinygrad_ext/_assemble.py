@@ -34,6 +34,7 @@ later.set_modules(
         "signatures": "tinygrad_ext.describe.signatures",
         "vmap": "tinygrad_ext.func.vmap",
         "compile": "tinygrad_ext.jit.compiling",
+        "dispatch modes": "tinygrad_ext.overrides.dispatched",
         "compiled by a function": "tinygrad_ext.fx.compiled",
         "forward mode": "tinygrad_ext.func.forward",
         "module hooks": "tinygrad_ext.nn.hooks",

@@ -182,12 +182,9 @@ def read():
                 with contextlib.suppress(BaseException):  # some exit, others want packages that are not there
                     found[place] = importlib.import_module(info.name)
     out = {place: dict(names(module)) if module else {"*": ("*", "")} for place, module in found.items()}
-    ops = {
-        name.partition("::")[2].partition(".")[0]
-        for name in torch._C._dispatch_get_all_op_names()
-        if name.startswith("aten::")
-    }
-    return {**out, "ops:aten": dict.fromkeys(ops, ("f", ""))}
+    ops = {name.partition("::")[2] for name in torch._C._dispatch_get_all_op_names() if name.startswith("aten::")}
+    ops = {name if "." in name else f"{name}.default" for name in ops}
+    return {**out, "ops:aten": dict.fromkeys(ops | {name.partition(".")[0] for name in ops}, ("f", ""))}
 
 
 def names(module):
@@ -241,6 +238,13 @@ def is_op(module, name):
     )
 
 
+def _is_wanted(name):
+    """Whether there is no such op, or of an op that is there no such overload."""
+    op, _, overload = name.partition(".")
+    packet = getattr(sys.modules["tinygrad_ext"].ops.aten, op, None)
+    return (packet is not None and not hasattr(packet, overload)) if overload else packet is None
+
+
 def lacking(found):
     """What of it `import torch` does not give; every module stays, as a place that can be imported."""
     from tinygrad_ext import as_torch
@@ -250,9 +254,7 @@ def lacking(found):
     absent_names.FILE = Path("/dev/null")
     as_torch.install(replace=True)
     out = {}
-    out["ops:aten"] = {
-        n: kind for n, kind in found.pop("ops:aten").items() if not hasattr(as_torch.tinygrad_ext.ops.aten, n)
-    }
+    out["ops:aten"] = {n: kind for n, kind in found.pop("ops:aten").items() if _is_wanted(n)}
     for place, listed in found.items():
         try:
             module = importlib.import_module(f"torch.{place}".rstrip("."))

@@ -27,9 +27,9 @@ assert torch.zeros(2).to(torch.float8_e4m3fnuz).dtype is torch.float8_e4m3fnuz
 
 def test_what_is_not_here_is_imported_and_fails_at_use(as_torch):
     from torch.distributed.fsdp.fully_sharded_data_parallel import FullyShardedDataParallel
-    from torch.utils.data.dataloader import _BaseDataLoaderIter
+    from torch.package import PackageImporter
 
-    for kind in (FullyShardedDataParallel, _BaseDataLoaderIter):
+    for kind in (FullyShardedDataParallel, PackageImporter):
         assert not isinstance(as_torch.nn.Linear(1, 1), kind) and issubclass(type("Mine", (kind,), {}), kind)
         with pytest.raises(NotImplementedError, match=r"torch\..*: tinygrad_ext has none of this"):
             kind()
@@ -68,6 +68,51 @@ def test_ranges_of_a_profiler_are_decorators_that_fail_when_they_are_entered(as_
         step()
     with pytest.raises(NotImplementedError, match=r"torch\.cuda\.nvtx\.mark: "):
         nvtx.mark("here")
+
+
+def test_modules_answer_again_once_the_alias_is_back(as_torch):
+    from tinygrad_ext.as_torch import install, installed, uninstall
+
+    assert not as_torch.mtia.is_available()
+    uninstall()
+    try:
+        assert not installed()
+    finally:
+        install(replace=True)
+    assert not sys.modules["torch"].mtia.is_available()
+
+
+def test_exceptions_of_modules_that_are_not_here_can_be_caught(as_torch):
+    from torch._inductor import exc
+
+    assert issubclass(exc.InductorError, RuntimeError) and issubclass(exc.SomeWarning, UserWarning)
+    with pytest.raises(exc.InductorError):
+        raise exc.InductorError("told")
+
+
+def test_overloads_of_pytorchs_call_the_op(as_torch):
+    aten, x = as_torch.ops.aten, as_torch.tensor([3.0, 1.0])
+    values = aten.sort.values_stable
+    assert values is aten.sort.values_stable and values.overloadpacket is aten.sort
+    assert values.name() == "aten::sort.values_stable" and values.namespace == "aten"
+    assert aten.floor_divide.Scalar(x, 2).tolist() == [1, 0]
+    with pytest.raises(AttributeError, match="has no overload 'no_such'"):
+        aten.sort.no_such
+
+
+def test_classes_and_ops_of_compiled_parts_fail_at_use(as_torch):
+    with pytest.raises(NotImplementedError, match=r"torch\.ops\.quantized\.linear\.default: "):
+        as_torch.ops.quantized.linear.default(as_torch.ones(2))
+    assert not hasattr(as_torch.ops, "_no_such_namespace") and not hasattr(as_torch.ops.quantized, "__path__")
+    with pytest.raises(RuntimeError, match=r"torch\.classes\.mine\.Thing: there is no such class"):
+        as_torch.classes.mine.Thing()
+    with pytest.raises(OSError):
+        as_torch.classes.load_library("no_such_library.so")
+    assert not as_torch.classes.loaded_libraries
+    with as_torch.library.Library("symm_mem", "DEF") as library:
+        library.define("mine(Tensor x) -> Tensor")
+        library.impl("mine", lambda x: x + 1, "CompositeExplicitAutograd")
+        assert as_torch.ops.symm_mem.mine(as_torch.ones(1)).item() == 2
 
 
 def test_ops_that_are_not_here_are_keys_of_tables(as_torch):

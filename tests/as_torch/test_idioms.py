@@ -143,6 +143,17 @@ STATEMENTS = [
     "nn.Linear(2,2)._register_load_state_dict_pre_hook(lambda *a:None, with_module=True)",
     "nn.Linear(2,2)._register_state_dict_hook(lambda *a:None)",
     "nn.Linear(2,2)._replicate_for_data_parallel(); nn.Linear(2,2)._get_name(); nn.Linear(2,2)._apply(lambda t:t)",
+    "from torch.optim.lr_scheduler import EPOCH_DEPRECATION_WARNING, LRScheduler",
+    "from torch.utils.flop_counter import FlopCounterMode, register_flop_formula, flop_registry",
+    "from torch._library.infer_schema import infer_schema; infer_schema.__call__",
+    "from torch._library.custom_ops import custom_op, CustomOpDef",
+    "from torch._inductor.decomposition import register_decomposition\n@register_decomposition([])\ndef f(x): return x",
+    "from torch.jit._state import _enabled\nassert bool(_enabled) and _enabled.enabled",
+    "assert not torch.mtia.is_available() and torch.mtia.device_count() == 0",
+    "torch.classes.loaded_libraries; torch.classes.my_classes",
+    "{torch.ops.aten.to.dtype_layout: 1, torch.ops.quantized.linear.default: 2, torch.ops.c10d.scatter_.default: 3}",
+    "try: pass\nexcept (torch._inductor.exc.InductorError, torch._dynamo.exc.Unsupported): pass",
+    "import torch.utils.data.dataloader as d; d._BaseDataLoaderIter, d._MultiProcessingDataLoaderIter",
 ]
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 import tinygrad_ext as tg
-from tinygrad_ext.utils.flop_counter import FlopCounterMode
+from tinygrad_ext.utils.flop_counter import FlopCounterMode, flop_registry, register_flop_formula
 
 F = tg.nn.functional
 
@@ -108,11 +108,54 @@ def test_modules_have_what_they_and_their_parts_computed_backward_included(capsy
     assert counter.get_total_flops() == 0
 
 
-def test_what_is_not_needed_warns_and_what_is_not_here_is_refused():
+def test_what_is_not_needed_warns():
     with pytest.warns(UserWarning, match="mods is not needed"):
         FlopCounterMode(tg.nn.Linear(1, 1))
-    with pytest.raises(NotImplementedError, match="custom_mapping is not supported"):
-        FlopCounterMode(custom_mapping={tg.ops.aten.mm: len})
+
+
+@pytest.fixture
+def doubling():
+    """An op of a library, and its packet."""
+
+    with tg.library.Library("test_flops", "DEF") as library:
+        library.define("twice(Tensor x) -> Tensor")
+        library.impl("twice", lambda x: x + x, "CompositeExplicitAutograd")
+        yield tg.ops.test_flops.twice
+        flop_registry.pop(tg.ops.test_flops.twice, None)
+
+
+@pytest.mark.parametrize("raw", [False, True])
+def test_ops_count_by_a_formula_that_is_registered(doubling, raw):
+    seen = []
+
+    @register_flop_formula([doubling], get_raw=raw)
+    def count(x, *, out_shape=None, out_val=None):
+        seen.append((type(x), out_shape, type(out_val)))
+        return x.numel() + 5
+
+    with pytest.raises(RuntimeError, match="duplicate registrations"):
+        register_flop_formula(doubling)(count)
+    with pytest.raises(ValueError, match="expected each target to be an op"):
+        register_flop_formula(len)(count)
+
+    class Net(tg.nn.Module):
+        def forward(self, x):
+            return doubling(x)
+
+    with FlopCounterMode(display=False) as counter:
+        tg.nn.Sequential(Net())(tg.ones(2, 3))
+        doubling(tg.ones(2, 3)) @ tg.ones(3, 4)
+    counts = counter.get_flop_counts()
+    assert counts["Sequential.0"] == counts["Sequential"] == {doubling: 11}
+    assert counts["Global"] == {doubling: 22, tg.ops.aten.matmul: 48}
+    assert seen == ([(tg.Tensor, None, tg.Tensor)] if raw else [(tg.Size, (2, 3), type(None))]) * 2
+
+
+def test_a_mapping_takes_the_place_of_what_is_counted():
+    counts = {tg.ops.aten.mm: lambda a, b, out_shape: a[0] + b[1]}
+    with FlopCounterMode(display=False, custom_mapping=counts) as counter:
+        tg.ones(2, 3).mm(tg.ones(3, 4))
+    assert counter.get_flop_counts()["Global"] == {tg.ops.aten.mm: 6}
 
 
 def test_blocks_that_raise_print_nothing_and_leave_no_hooks(capsys):

@@ -88,17 +88,23 @@ def answer(full):
 _LITERALS = {"None": None, "True": True, "False": False}
 
 
-@functools.cache
 def make(place, name):
     """What stands for a name of a place; AttributeError where PyTorch has none either."""
     full = f"{place}.{name}".lstrip(".")
     if full in places() or answers(full):
-        return importlib.import_module("torch." + full)
+        return importlib.import_module("torch." + full)  # another one each time that the alias is installed
+    return _made(place, name, full)
+
+
+@functools.cache
+def _made(place, name, full):
     found = helpers.find(place, name) or refs.find(place, name) or _in_a_room_above(place, name)
     if found is not None:
         return found
     if name not in _listed(place) and "*" in _listed(place) and not name.startswith("__"):
-        letter, more = ("o" if name.isupper() else "t" if name.strip("_")[:1].isupper() else "f"), ""
+        raised = re.search("[a-z](Error|Exception|Warning)$", name)
+        kind = "x" if raised else "t" if name.strip("_")[:1].isupper() else "f"
+        letter, more = "o" if name.isupper() else kind, ""
     elif name in _listed(place):
         letter, more = _listed(place)[name]
     else:
@@ -108,7 +114,8 @@ def make(place, name):
     if letter == "e":
         return enum.Enum(name, [member for member in more.split(",") if member])
     if letter == "x":
-        return type(name, (RuntimeError,), {"__doc__": f"Never raised: {WHY}."})
+        kind = UserWarning if name.endswith("Warning") else RuntimeError
+        return type(name, (kind,), {"__doc__": f"Never raised: {WHY}."})
     if letter == "v":
         return _LITERALS[more] if more in _LITERALS else more.strip("'\"") if more[0] in "'\"" else int(more)
     if letter == "m":

@@ -1,32 +1,37 @@
 """Ops of PyTorch that are not here, under the alias: `torch.ops.aten.lift_fresh.default` is named, fails when called.
 
-Libraries register functions of their own for ops by such names, at import.
+Libraries register functions of their own for ops by such names, at import. An overload that an op lacks here, such as
+`to.dtype_layout`, is named too: what it takes another overload takes, so that a call of it is one of the op.
 """
 
 import functools
 
 import tinygrad_ext
 from tinygrad_ext.as_torch import absent_names
+from tinygrad_ext.registry import op_namespace
 
 PLACE = "ops:aten"
+INSIDE = "_c10d_functional _c10d_functional_autograd _dtensor _native _quantized c10d c10d_functional inductor mkldnn "
+INSIDE = frozenset((INSIDE + "onednn prims quantization quantized symm_mem").split())  # namespaces of PyTorch's parts
 
 
 class Overload:
     """What stands for an overload, or for all of an op."""
 
-    def __init__(self, name):
+    def __init__(self, name, namespace="aten"):
         self._name = self.__qualname__ = name
         self.__name__ = name.partition(".")[0]
+        self.namespace = namespace
 
     def __call__(self, *args, **kwargs):
-        raise NotImplementedError(f"torch.ops.aten.{self._name}: {absent_names.WHY}")
+        raise NotImplementedError(f"torch.ops.{self.namespace}.{self._name}: {absent_names.WHY}")
 
     def __repr__(self):
-        return f"<absent op 'aten::{self._name}'>"
+        return f"<absent op '{self.name()}'>"
 
     def name(self):
         """The op's identity."""
-        return f"aten::{self._name}"
+        return f"{self.namespace}::{self._name}"
 
 
 class Packet(Overload):
@@ -35,17 +40,57 @@ class Packet(Overload):
     def __getattr__(self, name):
         if name.startswith("__"):
             raise AttributeError(name)
-        found = vars(self)[name] = Overload(f"{self._name}.{name}")
+        found = vars(self)[name] = Overload(f"{self._name}.{name}", self.namespace)
         return found
 
 
+class Namespace:
+    """What stands for such a namespace: any op of it."""
+
+    def __init__(self, name):
+        self._name = name
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return _packet(name, self._name)
+
+    def __repr__(self):
+        return f"<absent ops of namespace '{self._name}'>"
+
+
+class Alike(Overload):
+    """What stands for an overload of PyTorch's of an op that is here."""
+
+    def __init__(self, packet, name):
+        super().__init__(f"{packet.__name__}.{name}")
+        self.overloadpacket = packet
+
+    def __call__(self, *args, **kwargs):
+        return self.overloadpacket(*args, **kwargs)
+
+    def __repr__(self):
+        return f"<overload 'aten::{self._name}' of PyTorch's>"
+
+
 @functools.cache
-def _packet(name):
-    return Packet(name)
+def _packet(name, namespace="aten"):
+    return Packet(name, namespace)
+
+
+def _namespace(name):
+    # a library may have filled one
+    return Namespace(name) if name in INSIDE and name not in tinygrad_ext.ops._names() else None
+
+
+@functools.cache
+def _alike(packet, name):
+    aten = packet.candidates[0].schema.namespace == "aten"
+    return Alike(packet, name) if aten and absent_names.lists(PLACE, f"{packet.__name__}.{name}") else None
 
 
 def install():
-    """Let the namespace answer for the ops it lacks; returns what undoes it."""
+    """Let the namespace answer for the ops it lacks, and ops for overloads; returns what undoes it."""
     namespace = tinygrad_ext.ops.aten
     former = namespace._tgx_find
 
@@ -58,4 +103,12 @@ def install():
         return _packet(name)
 
     object.__setattr__(namespace, "_tgx_find", find)
-    return functools.partial(object.__setattr__, namespace, "_tgx_find", former)
+    op_namespace.of_pytorch.append(_alike)
+    tinygrad_ext.ops.of_pytorch.append(_namespace)
+
+    def undo():
+        op_namespace.of_pytorch.remove(_alike)
+        tinygrad_ext.ops.of_pytorch.remove(_namespace)
+        object.__setattr__(namespace, "_tgx_find", former)
+
+    return undo

@@ -15,17 +15,18 @@ import tinygrad_ext as _tg
 from tinygrad_ext.as_torch.stand_ins import _C_types
 
 _found = {}
+_DYNAMO, _INQUIRIES = "tinygrad_ext.as_torch.stand_ins._dynamo", "tinygrad_ext.as_torch.inquiries"
+_SEARCH, _NO_DEVICE = "tinygrad_ext.as_torch.line_search", "tinygrad_ext.as_torch.stand_ins.xpu"
 _ELSEWHERE = {
-    ("_dynamo.eval_frame", "OptimizedModule"): "tinygrad_ext.as_torch.stand_ins._dynamo",
-    ("_dynamo.utils", "is_compile_supported"): "tinygrad_ext.as_torch.stand_ins._dynamo",
-    **{("optim.lbfgs", n): "tinygrad_ext.as_torch.line_search" for n in ("_cubic_interpolate", "_strong_wolfe")},
-    **{("autograd.function", n): "tinygrad_ext.as_torch.inquiries" for n in ("_iter_filter", "_nested_map")},
-    ("_subclasses.meta_utils", "assert_metadata_eq"): "tinygrad_ext.as_torch.inquiries",
-    ("serialization", "_is_zipfile"): "tinygrad_ext.as_torch.inquiries",
-    ("", "Storage"): "tinygrad_ext.tensor.legacy_storage",
+    **dict.fromkeys([("_dynamo.eval_frame", "OptimizedModule"), ("_dynamo.utils", "is_compile_supported")], _DYNAMO),
+    **dict.fromkeys([("autograd.function", "_iter_filter"), ("autograd.function", "_nested_map")], _INQUIRIES),
+    **dict.fromkeys([("_subclasses.meta_utils", "assert_metadata_eq"), ("serialization", "_is_zipfile")], _INQUIRIES),
+    **dict.fromkeys([("", "Argument"), ("", "FunctionSchema")], "tinygrad_ext.jit.script.schema"),
     ("", "Type"): "tinygrad_ext.graph.types",
-    **{("", n): "tinygrad_ext.jit.script.schema" for n in ("Argument", "FunctionSchema")},
     ("", "FileCheck"): "tinygrad_ext.testing",
+    ("", "Storage"): "tinygrad_ext.tensor.legacy_storage",
+    **dict.fromkeys([("optim.lbfgs", "_cubic_interpolate"), ("optim.lbfgs", "_strong_wolfe")], _SEARCH),
+    **dict.fromkeys([("mtia", "device_count"), ("mtia", "is_available")], _NO_DEVICE),
 }
 
 

@@ -32,6 +32,7 @@ STAND_INS = frozenset(
         "ao",
         "ao.nn.quantized",
         "ao.quantization",
+        "classes",
         "compiler",
         "cpu",
         "distributed",
@@ -72,6 +73,7 @@ STAND_INS = frozenset(
 
 # further places in PyTorch of what stands in one
 ALIKE = {
+    "_inductor.decomposition": "_decomp",
     "ao.nn.quantized.modules": "ao.nn.quantized",
     "ao.nn.quantized.modules.functional_modules": "ao.nn.quantized",
     "distributed._composable": "distributed.fsdp",

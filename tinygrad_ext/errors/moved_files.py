@@ -29,3 +29,4 @@ MOVED = {
     for file, names in files.items()
     for name in names.split()
 }
+MOVED |= {"_library.infer_schema": "library.infer", "_library.custom_ops": "library.definition"}

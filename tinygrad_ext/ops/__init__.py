@@ -150,9 +150,15 @@ def load_library(path):
 
 @_boundary
 def __getattr__(name):
+    found = of_pytorch and of_pytorch[-1](name)
+    if found:
+        return found
     if name.startswith("__") or _namespace is None or is_part(name) or (name[0] == "_" and name not in _names()):
         raise AttributeError(f"module 'tinygrad_ext.ops' has no attribute '{name}'")
     return _namespace(name)
+
+
+of_pytorch = []  # under the alias: what stands for namespaces of PyTorch's own parts
 
 
 def __dir__():

@@ -12,6 +12,9 @@ from tinygrad_ext.core.call.boundary import boundary
 
 from .optimizer import Optimizer
 
+# a name that schedules of libraries warn with
+EPOCH_DEPRECATION_WARNING = "The epoch parameter in `scheduler.step()` is deprecated; call step() once per epoch."
+
 
 def set_lr(group, value):
     """Assign a group's ``lr``; a tensor there keeps its identity."""
@@ -87,11 +90,7 @@ class LRScheduler:
             )
         self._step_count += 1
         if epoch is not None:
-            warnings.warn(
-                "The epoch parameter in `scheduler.step()` is deprecated; call step() once per epoch.",
-                UserWarning,
-                stacklevel=2,
-            )
+            warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
         self._update_lr(epoch)
 
     def _update_lr(self, epoch=None):

@@ -55,6 +55,15 @@ class TorchDispatchMode:
         return False
 
 
+def mode_by(handler):
+    """A mode that calls ``handler(func, args, kwargs)``."""
+
+    def ask(self, func, types, args=(), kwargs=None):
+        return handler(func, args, kwargs or {})
+
+    return type("ModeBy", (TorchDispatchMode,), {"__torch_dispatch__": ask})()
+
+
 class _DisableTorchDispatch:
     """`with _DisableTorchDispatch():` no handler of `__torch_dispatch__` is asked inside, in this thread."""
 

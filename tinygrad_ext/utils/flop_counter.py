@@ -1,20 +1,78 @@
 """How many floating-point operations products, convolutions and attention take, for each module and op."""
 
+import functools
 import warnings
 from collections import defaultdict
 
 import tinygrad_ext as tg
 from tinygrad_ext.core.call.boundary import boundary
+from tinygrad_ext.core.call.callables import OpPacket
 from tinygrad_ext.core.call.later import later
 from tinygrad_ext.core.call.levels import mark_range
 from tinygrad_ext.errors import refuse_unknown
 
-__all__ = ["FlopCounterMode"]
+from ._pytree import tree_map
+
+__all__ = ["FlopCounterMode", "register_flop_formula"]
 __getattr__ = refuse_unknown(__name__)
 
 _MARK = "flops of "
 _CAPACITY = 1 << 18  # events of one block
+flop_registry = {}  # op -> the formula that it was registered with
 _UNITS = ((10**12, "T"), (10**9, "B"), (10**6, "M"), (10**3, "K"))
+
+
+@boundary
+def register_flop_formula(targets, get_raw=False):
+    """Return a decorator that enters a function as the count of an op, or of several: of `library`'s, most of all.
+
+    It gets the op's arguments and the keyword `out_shape`, tensors by their shapes; with get_raw tensors and `out_val`.
+
+    Raises:
+        ValueError: a target that is no op, such as `ops.mylib.foo`.
+        RuntimeError: one that has a formula.
+
+        >>> import tinygrad_ext as tg
+        >>> from tinygrad_ext.utils.flop_counter import FlopCounterMode, register_flop_formula
+        >>> @tg.library.custom_op("doc_flops::twice", mutates_args=())
+        ... def twice(x: tg.Tensor) -> tg.Tensor:
+        ...     return x + x
+        >>> @register_flop_formula(tg.ops.doc_flops.twice)
+        ... def count(x_shape, *, out_shape=None):
+        ...     return x_shape.numel()
+        >>> with FlopCounterMode(display=False) as counter:
+        ...     y = twice(tg.ones(2, 3))
+        >>> counter.get_total_flops()
+        6
+    """
+
+    def register(formula):
+        counts = formula if get_raw else _of_shapes(formula)
+        for op in targets if isinstance(targets, (list, tuple)) else [targets]:
+            if not isinstance(op, OpPacket):
+                raise ValueError(
+                    f"register_flop_formula(targets): expected each target to be an op, as ops.mylib.foo, got {op!r} "
+                    f"of type {type(op).__name__}"
+                )
+            if op in flop_registry:
+                raise RuntimeError(f"duplicate registrations for {op}: FlopCounterMode(custom_mapping=) replaces one")
+            flop_registry[op] = counts
+        return counts
+
+    return register
+
+
+def _of_shapes(formula):
+    @functools.wraps(formula)
+    def counts(*args, out_val=None, **kwargs):
+        args, kwargs, out_shape = tree_map(_shape_of, (args, kwargs, out_val))
+        return formula(*args, out_shape=out_shape, **kwargs)
+
+    return counts
+
+
+def _shape_of(value):
+    return value.shape if isinstance(value, tg.Tensor) else value
 
 
 @boundary
@@ -30,9 +88,7 @@ class FlopCounterMode:
         mods: accepted and not needed, with a warning.
         depth: of the names in the table that is printed; None: all.
         display: whether to print the table at the end of the block.
-
-    Raises:
-        NotImplementedError: a custom_mapping, for ops have the counts of their records.
+        custom_mapping: {op: formula}, as `register_flop_formula` takes them, in place of what is counted else.
 
         >>> import tinygrad_ext as tg
         >>> from tinygrad_ext.utils.flop_counter import FlopCounterMode
@@ -43,10 +99,9 @@ class FlopCounterMode:
     """
 
     def __init__(self, mods=None, depth=2, display=True, custom_mapping=None):
-        if custom_mapping:
-            raise NotImplementedError(
-                "FlopCounterMode: custom_mapping is not supported: formulas are in tinygrad_ext/profiler/flops.py"
-            )
+        self._given = {
+            op: f if getattr(f, "_get_raw", False) else _of_shapes(f) for op, f in (custom_mapping or {}).items()
+        }
         if mods is not None:
             warnings.warn("FlopCounterMode: mods is not needed, modules are found as they are called", stacklevel=3)
         self.depth, self.display = depth, display
@@ -54,19 +109,25 @@ class FlopCounterMode:
 
     def __enter__(self):
         self.flop_counts.clear()
-        self._names = {}
+        self._names, self._inside = {}, []
+        self._formulas = {**flop_registry, **self._given}
+        self._mode = later("dispatch modes").mode_by(self._count_by_formula) if self._formulas else None
         hooks = later("module hooks")
         self._handles = (
             hooks.register_module_forward_pre_hook(lambda module, args: mark_range(self._begin(module), True)),
             hooks.register_module_forward_hook(
-                lambda module, args, out: mark_range(self._names[module], False), always_call=True
+                lambda module, args, out: mark_range(self._end(module), False), always_call=True
             ),
         )
         self._recording = later("profiler recording").Recording(_CAPACITY, flops=True, shapes=2)
         self._recording.start()
+        if self._mode:
+            self._mode.__enter__()
         return self
 
     def __exit__(self, *exc):
+        if self._mode:
+            self._mode.__exit__(*exc)
         self._recording.stop()
         for handle in self._handles:
             handle.remove()
@@ -84,7 +145,21 @@ class FlopCounterMode:
         if module not in self._names:
             for path, part in module.named_modules():
                 self._names[part] = _MARK + ".".join([type(module).__name__, *([path] if path else [])])
+        self._inside.append(self._names[module])
         return self._names[module]
+
+    def _end(self, module):
+        return self._inside.pop() if self._inside else self._names[module]
+
+    def _count_by_formula(self, func, args, kwargs):
+        """What a dispatch mode calls for each op; those of the backward pass are told from no module."""
+        result = func(*args, **kwargs)
+        op = getattr(func, "overloadpacket", func)
+        if op in self._formulas:
+            count = self._formulas[op](*args, **kwargs, out_val=result)
+            for name in {"Global", *(inside.removeprefix(_MARK) for inside in self._inside)}:
+                self.flop_counts[name][op] += count
+        return result
 
     def _count(self, events):
         makers = {e.sequence_nr: e for e in events if e.sequence_nr >= 0 and e.kind != "backward"}
@@ -97,8 +172,9 @@ class FlopCounterMode:
                     names.add(above.name.removeprefix(_MARK))
                 above = makers.get(above.sequence_nr) if above.kind == "backward" else above.cpu_parent
             op = event.name.partition("::")[2]
-            for name in names:
-                self.flop_counts[name][getattr(tg.ops.aten, op, op)] += event.flops
+            op = getattr(tg.ops.aten, op, op)
+            for name in () if op in self._formulas else names:
+                self.flop_counts[name][op] += event.flops
 
     def get_total_flops(self):
         """All of the last block."""

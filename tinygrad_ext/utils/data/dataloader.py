@@ -10,8 +10,8 @@ from tinygrad_ext.core.call.boundary import Steps, boundary
 
 from .collate import default_collate, default_convert
 from .dataset import IterableDataset
-from .fetch import Rows, Stream, warn_of_more
-from .sampler import BatchSampler, RandomSampler, SequentialSampler, draw_seed
+from .fetch import Rows, Stream, _BaseDataLoaderIter, warn_of_more
+from .sampler import BatchSampler, RandomSampler, SequentialSampler
 
 _collate_fn_t = Callable[[list], Any]  # a type that libraries name
 _FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset")
@@ -23,6 +23,45 @@ class _Endless:
     def __iter__(self):
         while True:
             yield None
+
+
+class _SingleProcessDataLoaderIter(Steps, _BaseDataLoaderIter):
+    """One that loads in this process."""
+
+    def __init__(self, loader, fetch):
+        self._count = [0]  # apart, so that the generator and its iterator are no circle
+        _BaseDataLoaderIter.__init__(self, loader)
+        Steps.__init__(
+            self, _batches(loader, fetch, loader._IterableDataset_len_called, self._sampler_iter, self._count)
+        )
+
+    @property
+    def _num_yielded(self):
+        return self._count[0]
+
+    @_num_yielded.setter
+    def _num_yielded(self, number):
+        self._count[0] = number
+
+
+def _batches(loader, fetch, told, indices, count):
+    for number, index in enumerate(indices, count[0] + 1):
+        try:
+            batch = fetch(index)
+        except StopIteration:
+            return
+        if told is not None and number > told:
+            warn_of_more(loader, told, number)
+        count[0] = number
+        yield batch
+
+
+def __getattr__(name):
+    if name != "_MultiProcessingDataLoaderIter":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .workers import WorkerIterator  # lazy: it needs multiprocessing
+
+    return WorkerIterator
 
 
 @boundary
@@ -134,31 +173,18 @@ class DataLoader:
         if self.persistent_workers and self._iterator is not None and self._iterator._stop.alive:
             self._iterator.restart()
             return self._iterator
-        # One draw per start of workers; without them nothing needs it, but the shuffles that come after it in a seeded
-        # script shall be PyTorch's.
-        base_seed = draw_seed(self.generator)
         kind = Stream if isinstance(self.dataset, IterableDataset) else Rows
         make_fetch = functools.partial(
             kind, batched=not self._single, collate=self.collate_fn, drop_last=self.drop_last
         )
         if self.num_workers == 0:
-            return Steps(self._iterate(make_fetch(self.dataset), self._IterableDataset_len_called))
+            return _SingleProcessDataLoaderIter(self, make_fetch(self.dataset))
         from .workers import WorkerIterator  # lazy: it needs multiprocessing
 
-        made = WorkerIterator(self, make_fetch, base_seed)
+        made = WorkerIterator(self, make_fetch)
         if self.persistent_workers:
             self._iterator = made
         return made
-
-    def _iterate(self, fetch, told):
-        for number, index in enumerate(self._index_sampler, 1):
-            try:
-                batch = fetch(index)
-            except StopIteration:
-                return
-            if told is not None and number > told:
-                warn_of_more(self, told, number)
-            yield batch
 
     def __len__(self):
         if not isinstance(self.dataset, IterableDataset):

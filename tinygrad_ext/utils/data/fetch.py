@@ -2,6 +2,8 @@
 
 import warnings
 
+from .sampler import draw_seed
+
 __all__ = ["Rows", "Stream"]
 
 
@@ -55,3 +57,20 @@ def warn_of_more(loader, told, number):
         f"{number} samples have been fetched.{more if loader.num_workers else ''}",
         stacklevel=4,
     )
+
+
+class _BaseDataLoaderIter:
+    """An iterator over a DataLoader, by a name that libraries ask for.
+
+    They read and set how many batches it has given, and go on by some indices to take up a pass where it was left.
+    """
+
+    def __init__(self, loader):
+        self._dataset, self._index_sampler = loader.dataset, loader._index_sampler
+        self._sampler_iter, self._num_yielded = iter(self._index_sampler), 0
+        # One draw per start of workers; without them nothing needs it, but the shuffles that come after it in a seeded
+        # script shall be PyTorch's.
+        self._base_seed = draw_seed(loader.generator)
+
+    def __len__(self):
+        return len(self._index_sampler)

@@ -9,7 +9,7 @@ import weakref
 
 from tinygrad_ext.core.call.boundary import boundary
 
-from .fetch import warn_of_more
+from .fetch import _BaseDataLoaderIter, warn_of_more
 from .transfer import Channel
 from .worker import End, Failure, run
 
@@ -25,14 +25,15 @@ class _Worker:
 
 
 @boundary
-class WorkerIterator:
+class WorkerIterator(_BaseDataLoaderIter):
     """Iterates over the batches that worker processes load, in the order of the sampler.
 
     Worker k gets the batches k, k + n, ...; each works ``prefetch_factor`` batches ahead.
     """
 
-    def __init__(self, loader, make_fetch, base_seed):
+    def __init__(self, loader, make_fetch):
         self._loader, self._workers, self._turn = loader, [], 0
+        super().__init__(loader)
         self._patience = [_PATIENCE]
         self._stop = weakref.finalize(self, _stop, self._workers, self._patience, os.getpid())
         context = loader.multiprocessing_context or multiprocessing
@@ -41,7 +42,7 @@ class WorkerIterator:
             ours, theirs = context.Pipe()
             # a forked child has the parent's ends too, and must not keep them open
             inherited = [ours, *(w.channel.connection for w in self._workers)] if forks == "fork" else []
-            told = (loader.dataset, base_seed, loader.worker_init_fn, number, loader.num_workers)
+            told = (loader.dataset, self._base_seed, loader.worker_init_fn, number, loader.num_workers)
             process = context.Process(target=run, args=(theirs, inherited, make_fetch, *told), daemon=True)
             process.start()
             theirs.close()
@@ -51,9 +52,6 @@ class WorkerIterator:
     def __iter__(self):
         return self
 
-    def __len__(self):
-        return len(self._loader._index_sampler)
-
     def _shutdown_workers(self):
         """End the workers: PyTorch's name for it, which libraries call."""
         self._stop()
@@ -61,15 +59,15 @@ class WorkerIterator:
     def restart(self):
         """Begin another pass with the same workers."""
         self._turn += 1
+        self._sampler_iter, self._num_yielded = iter(self._index_sampler), 0
         for worker in self._workers:
             worker.active, worker.load = True, 0
             self._tell(worker, None, None)
         self._begin()
 
     def _begin(self):
-        self._indices = iter(self._loader._index_sampler)
         self._order = itertools.cycle(self._workers)
-        self._asked = self._given = self._yielded = 0  # numbers of batches
+        self._asked = self._given = 0  # numbers of batches
         self._told = self._loader._IterableDataset_len_called
         self._at = {}  # number of a batch asked for -> its worker
         self._here = {}  # number -> a batch that came before its turn
@@ -81,7 +79,7 @@ class WorkerIterator:
         if not any(worker.active for worker in self._workers):
             return
         try:
-            index = next(self._indices)
+            index = next(self._sampler_iter)
         except StopIteration:
             return
         worker = self._free_worker()
@@ -144,9 +142,9 @@ class WorkerIterator:
         self._ask()
         if isinstance(result, Failure):
             raise result.exception()
-        self._yielded += 1
-        if self._told is not None and self._yielded > self._told:
-            warn_of_more(self._loader, self._told, self._yielded)
+        self._num_yielded += 1
+        if self._told is not None and self._num_yielded > self._told:
+            warn_of_more(self._loader, self._told, self._num_yielded)
         return result
 
     def _receive(self):
