@@ -318,3 +318,10 @@ def test_types_and_schemas_are_the_same_at_the_top(as_torch):
     for name in ("Type", "Argument", "FunctionSchema", "FileCheck", "IntType"):
         assert getattr(as_torch, name) is getattr(_C, name)
     assert isinstance(as_torch.jit.script(lambda x: x).schema, as_torch.FunctionSchema)
+
+
+def test_names_of_parameters_that_are_given_by_place_or_name(as_torch):
+    def f(a, /, b, *rest, c=1, **more):
+        return a
+
+    assert importlib.import_module("torch._jit_internal").get_callable_argument_names(f) == ["b"]

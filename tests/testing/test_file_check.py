@@ -9,7 +9,7 @@ GOOD = [
     (FileCheck().check("a").check("b").check("a"), "aba"),
     (FileCheck().check_not("b").check("a").check_not("a"), "ab"),
     (FileCheck().check_count("ab", 2), "ababab"),
-    (FileCheck().check_count("ab", 2, exactly=True).check("c"), "abab c ab"),
+    (FileCheck().check_count(str="ab", count=2, exactly=True).check("c"), "abab c ab"),
     (FileCheck().check_count("mul", 0, exactly=True), "add"),
     (FileCheck().check("a").check_same("b"), "a  b\nc"),
     (FileCheck().check_next("a").check_next("b"), "\na\n  b"),

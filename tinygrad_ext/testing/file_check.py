@@ -38,7 +38,7 @@ class FileCheck:
         """It stands in the line that follows."""
         return self._add("CHECK-NEXT", text)
 
-    def check_count(self, text, count, exactly=False):
+    def check_count(self, str, count, exactly=False):
         """It stands there so many times, one behind the other; exactly: and not once more before the next check.
 
         Raises:
@@ -47,8 +47,8 @@ class FileCheck:
         if count < 0 or (count == 0 and not exactly):
             raise ValueError(f"check_count: expected a count above 0, or 0 with exactly=True, got {count}")
         if count:
-            self._add(f"CHECK-COUNT{'-EXACTLY' * exactly}-{count}", text, count)
-        return self._add("CHECK-NOT", text) if exactly else self
+            self._add(f"CHECK-COUNT{'-EXACTLY' * exactly}-{count}", str, count)
+        return self._add("CHECK-NOT", str) if exactly else self
 
     def check_dag(self, text):
         """It stands there, before or behind what the checks of this kind next to it find."""

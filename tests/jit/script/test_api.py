@@ -276,3 +276,9 @@ def test_a_generator_is_meant_whose_name_typing_has():
     )
     first, second = (unit.f(tg.zeros(3), tg.Generator().manual_seed(2)) for _ in range(2))
     assert first.equal(second) and first.unique().numel() == 3
+
+
+def test_names_in_annotations_that_nothing_has():
+    with pytest.raises(jit.Error, match="Unknown type name 'Foo'"):
+        jit.CompilationUnit("def f(x):\n    # type: (Tuple[Foo, Tensor]) -> Tensor\n    return x[1]\n")
+    assert jit.CompilationUnit("def f(x: Tensor) -> Tensor:\n    return x\n").f(tg.ones(1)).item() == 1

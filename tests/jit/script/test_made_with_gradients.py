@@ -122,3 +122,29 @@ def test_lists_that_hang_on_no_argument_are_made_in_each_run(grad):
         y, parts, numbers, table = scripted(x, 1)
         assert (y.item(), parts, numbers, table) == (3, ["a", "b", "c"], [0, 1, 2], {"a": [1, 2]})
         parts.append("d"), numbers.clear(), table["a"].append(3)
+
+
+def test_methods_name_a_class_that_stands_in_a_function():
+    class Sum:
+        def __init__(self, x: Tensor):
+            self.parts = [x]
+
+        def put(self, x: Tensor) -> "Sum":
+            self.parts.append(x)
+            return self
+
+        def with_all_of(self, other: "Sum") -> "Sum":
+            self.parts.extend(other.parts)
+            return self
+
+    def total(x: Tensor, n: int) -> Tensor:
+        found = Sum(x).put(x * n)
+        for i in range(n):
+            found.with_all_of(Sum(x * i).put(x))
+        return tg.stack(found.parts).sum(0)
+
+    scripted, x, y = jit.script(total), *(tg.tensor([1.0, 2.0], requires_grad=True) for _ in range(2))
+    for n in (0, 2):
+        assert scripted(x, n).equal(total(y, n))
+        scripted(x, n).sum().backward(), total(y, n).sum().backward()
+    assert x.grad.equal(y.grad)

@@ -44,13 +44,12 @@ def boolean_dispatch(arg_name, arg_index, default, if_true, if_false, module_nam
 
 
 def get_callable_argument_names(function):
-    """Names of the parameters that are given by place or by name; none where there are others too."""
+    """Names of the parameters that may be given by place and by name."""
     try:
         parameters = _inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
         return []
-    plain = all(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters)
-    return [p.name for p in parameters] if plain else []
+    return [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
 
 
 def _asks(origin, bare):

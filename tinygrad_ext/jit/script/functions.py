@@ -8,6 +8,7 @@ import typing
 import weakref
 
 from tinygrad_ext.core.data.tensor import Tensor
+from tinygrad_ext.graph.primitives.objects import class_of
 from tinygrad_ext.graph.types import BOOL, COMPLEX, FLOAT, INT, NONE, TENSOR, accepts
 
 from .compiler import Frame, hook
@@ -85,8 +86,8 @@ def remember_around(function, names):
     _AROUND[function] = {n: weakref.ref(v) for n, v in names.items() if isinstance(v, type)}
 
 
-def lookup_of(function):
-    """name -> what it stands for where the function was defined."""
+def lookup_of(function, bound=()):
+    """name -> what it stands for where a function was defined; bound: the object whose method it is, for its class."""
     function = inspect.unwrap(function)
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or ()))
     space = function.__globals__
@@ -105,6 +106,10 @@ def lookup_of(function):
         around = _AROUND.get(function, {}).get(name, lambda: None)()
         if name in known or around is not None:
             return known.get(name, around)
+        of_object = type_of(bound[0]) if bound else None
+        owner = None if of_object is None else class_of(of_object.word)
+        if owner is not None and owner.__name__ == name:  # a class that stands in a function is no global name
+            return owner
         return _said_by_annotation(function, name)
 
     return lookup
@@ -281,7 +286,7 @@ def inline(c, function, args, kwargs, bound=()):
     parameters = parameters_of(c, function, lambda f, of: Parameters(c, f, of, len(bound)), bound, args, kwargs)
     operands = dict(zip(parameters.names, bound))
     operands.update(parameters.bind(c, args, kwargs))
-    frame = Frame(source, lookup_of(function), owner=function)
+    frame = Frame(source, lookup_of(function, bound), owner=function)
     frame.bound = bound
     caller = (c.frame, c.nodes[-1]) if c.frames else None
     return _run(c, frame, parameters, operands, caller)
