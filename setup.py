@@ -122,6 +122,8 @@ MORE_SOURCES = {
     "graph/emission": [f"kernels/emit{part}.c" for part in ("", "_formula", "_memory", "_vector", "_x86")],
     "graph/routine": ["kernels/plan.c", "kernels/program.c", *(f"kernels/spread_{level}_gen.c" for level in LEVELS)],
 }
+# What runs once for a plan, a plugin or an import is compiled for size: a third of it goes, and nobody waits for it.
+ONCE = {"core/loops/loop_tables", "extension/definitions", "extension/table", "graph/emission"}
 LIBRARIES = {"core/loops/blas": ["dl"], "core/loops/parallel": ["pthread"]}
 
 
@@ -158,6 +160,13 @@ def library(folder):
             yield from (f"kernels/{stem}_{level}_gen.c" for level in LEVELS)
 
 
+def optimisation(place, kernels):
+    """What a compiler is to do for the C of a .pyx, beyond what CFLAGS say; `kernels` are compiled by flags of their own."""
+    if DEBUG or SANITIZE:
+        return []
+    return ["-Os"] if place in ONCE else ["-O3"] if kernels else []
+
+
 def extensions():
     for pyx in sorted(PACKAGE.rglob("*.pyx")):
         place = pyx.relative_to(PACKAGE).with_suffix("").as_posix()
@@ -170,7 +179,7 @@ def extensions():
             [str(pyx.relative_to(ROOT)), *kernels],
             depends=headers,
             include_dirs=HEADER_FOLDERS,
-            extra_compile_args=CFLAGS + (["-O3"] if kernels and not DEBUG and not SANITIZE else []),
+            extra_compile_args=[*CFLAGS, *optimisation(place, kernels)],
             extra_link_args=LDFLAGS,
             libraries=["m", *LIBRARIES.get(place, [])],
             define_macros=[("CYTHON_TRACE", "1")] if COVERAGE else [],
