@@ -161,7 +161,7 @@ def library(folder):
 
 
 def optimisation(place, kernels):
-    """What a compiler is to do for the C of a .pyx, beyond what CFLAGS say; `kernels` are compiled by flags of their own."""
+    """What a compiler is to do for the C of a .pyx beyond what CFLAGS say; `kernels` have flags of their own."""
     if DEBUG or SANITIZE:
         return []
     return ["-Os"] if place in ONCE else ["-O3"] if kernels else []

@@ -102,6 +102,21 @@ def test_storages_are_written(readers):
         assert typed[1] == 9
 
 
+def test_storages_of_nothing_have_dtypes_of_their_own(readers):
+    for read, _ in readers:
+        assert [len(s) for s in read([tg.zeros(0).storage(), tg.zeros(0, dtype=tg.int64).storage()])] == [0, 0]
+
+
+@pytest.mark.parametrize("weights_only", [True, False])
+def test_texts_of_python_2_are_utf_8(weights_only):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("archive/data.pkl", b"\x80\x02U\x03\xc3\xa4x.")
+        archive.writestr("archive/version", b"3\n")
+    file.seek(0)
+    assert tg.load(file, weights_only=weights_only) == "\xe4x"
+
+
 def test_parameters_gradients_and_words_of_the_library_are_written(readers):
     weight = tg.nn.Parameter(tg.ones(2, 3))
     frozen = tg.nn.Parameter(tg.ones(2), requires_grad=False)

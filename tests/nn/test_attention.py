@@ -190,3 +190,18 @@ def test_traced_attention_gives_the_same():
     traced = tg.jit.trace(layer, (tg.zeros(5, 2, 8),))
     x = tg.tensor(draw(5, 2, 8))
     same([traced(x)], [layer(x)])
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_a_batch_of_none_goes_through(training):
+    nothing = tg.zeros(3, 0, 8)
+    for layer, args in (
+        (nn.MultiheadAttention(8, 2), (nothing,) * 3),
+        (nn.MultiheadAttention(8, 2), (tg.zeros(0, 3, 8),) * 3),
+        (nn.TransformerEncoderLayer(8, 2, 16), (nothing,)),
+        (nn.TransformerDecoderLayer(8, 2, 16), (nothing, tg.zeros(5, 0, 8))),
+    ):
+        made = layer.train(training)(*args)
+        made, weights = made if isinstance(made, tuple) else (made, None)
+        assert made.shape == args[0].shape
+        assert weights is None or weights.shape == (args[0].shape[1], args[0].shape[0], args[0].shape[0])

@@ -60,6 +60,14 @@ def test_batch_norm_counts_and_resets():
     assert int(layer.num_batches_tracked) == 0 and layer.running_var.tolist() == [1, 1]
 
 
+@pytest.mark.parametrize("mode", ["constant", "reflect", "replicate", "circular"])
+def test_what_padding_gives_is_no_view(mode):
+    x = tg.zeros(1, 3, 4, 4)
+    for widths in ((0, 0, 0, 0), (0, 0, -1, -1), (-1, 0, 0, 0)):
+        nn.functional.pad(x, widths, mode=mode).fill_(4)
+        assert not x.any()
+
+
 def test_padding_mode_reflect_pads_first():
     layer = nn.Conv2d(1, 1, 3, padding=1, padding_mode="reflect", bias=False)
     assert layer(tg.ones(1, 1, 4, 4)).shape == (1, 1, 4, 4)

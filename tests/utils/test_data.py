@@ -139,6 +139,8 @@ Point = namedtuple("Point", "x y")
 
 def test_collate_keeps_the_structure():
     collate = data.default_collate
+    words = [np.str_("a"), np.str_("b")]
+    assert collate(words) is words
     assert collate([tg.ones(2), tg.zeros(2)]).shape == (2, 2)
     assert collate([1, 2]).dtype == tg.int64 and collate([1.5, 2]).dtype == tg.float64
     assert collate([True, False]).dtype == tg.bool

@@ -67,7 +67,7 @@ class _Reader(pickle.Unpickler):
     storages_follow = False
 
     def __init__(self, file, storage_of, budget):
-        super().__init__(file)
+        super().__init__(file, encoding="utf-8")  # of the texts of Python 2, as in PyTorch
         self._storage_of, self._storages = storage_of, {}
 
     def persistent_load(self, reference):

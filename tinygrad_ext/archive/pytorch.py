@@ -195,7 +195,7 @@ class Unpickler(pickle._Unpickler):  # the one in Python: its opcodes can be rep
     own = {code: pickle._Unpickler.dispatch[code] for code in (getattr(pickle, n)[0] for n in _OPCODES.split())}
 
     def __init__(self, file, storage_of, budget):
-        super().__init__(file)
+        super().__init__(file, encoding="utf-8")  # of the texts of Python 2, as in PyTorch
         self._storage_of, self._storages, self._budget = storage_of, {}, budget
         self.dispatch = _Charged(self.own, budget)
 

@@ -90,12 +90,12 @@ class Pickler(pickle._Pickler):
         else:
             return None
         key, _ = self.storages.setdefault(id(held), (str(len(self.storages)), held))
-        if seen_as and self._seen_as.setdefault(key, seen_as) != seen_as:
+        nbytes = _bytes_of(held)
+        if nbytes and seen_as and self._seen_as.setdefault(key, seen_as) != seen_as:
             raise RuntimeError(
                 "Cannot save multiple tensors or storages that view the same data as different types: "
                 f"{self._seen_as[key]} and {seen_as}; save tensors alone"
             )
-        nbytes = _bytes_of(held)
         if dtype_name is None:
             return "storage", _NAMES["UntypedStorage"], key, "cpu", nbytes
         kind = _NAMES[f"{_TITLES[dtype_name]}Storage"]

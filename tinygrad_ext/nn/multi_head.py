@@ -59,8 +59,11 @@ def multi_head_attention_forward(
         assert bias_k is not None and bias_v is not None
         k, v = (tg.cat([part, bias.repeat(1, batch, 1)]) for part, bias in ((k, bias_k), (v, bias_v)))
         mask, padding = _one_more(mask), _one_more(padding)
-    q = _by_head(q, heads)
-    k, v = _fixed(k, static_k, "static_k", heads, size), _fixed(v, static_v, "static_v", heads, size)
+    q = _by_head(q, num_heads)
+    k, v = (
+        _fixed(part, static, name, batch, num_heads, size)
+        for part, static, name in ((k, static_k, "static_k"), (v, static_v, "static_v"))
+    )
     if add_zero_attn:
         k, v = (tg.cat([part, part.new_zeros(heads, 1, part.size(2))], 1) for part in (k, v))
         mask, padding = _one_more(mask), _one_more(padding)
@@ -68,7 +71,7 @@ def multi_head_attention_forward(
     dropout_p = dropout_p if training else 0.0
     if need_weights:
         attended, shares = _weighed(q, k, v, mask, dropout_p)
-        shares = shares.view(batch, num_heads, length, -1)
+        shares = shares.view(batch, num_heads, length, k.size(1))
         shares = shares.mean(1) if average_attn_weights else shares
     else:
         shares = None
@@ -204,15 +207,16 @@ def _one_more(mask):
     return None if mask is None else _pad(mask, (0, 1))
 
 
-def _by_head(part, heads):
-    return part.reshape(part.size(0), heads, -1).transpose(0, 1)
+def _by_head(part, num_heads):
+    length, batch, size = part.shape
+    return part.reshape(length, batch * num_heads, size // num_heads).transpose(0, 1)
 
 
-def _fixed(part, static, name, heads, size):
+def _fixed(part, static, name, batch, num_heads, size):
     """The projected key or value by heads, or what the caller has put in its place."""
     if static is None:
-        return _by_head(part, heads)
-    for dim, expected in ((0, heads), (2, size * part.size(1) // heads)):
+        return _by_head(part, num_heads)
+    for dim, expected in ((0, batch * num_heads), (2, size // num_heads)):
         if static.size(dim) != expected:
             raise AssertionError(f"expecting {name}.size({dim}) of {expected}, but got {static.size(dim)}")
     return static

@@ -58,6 +58,8 @@ op(
         (lambda: _pad(zeros(1, 2, 3), (4, 1), "circular"), RuntimeError, "wrapping around more than once"),
         (lambda: _pad(zeros(2, 3), (1, 1, 1, 1), "reflect"), NotImplementedError, "not supported for 2D input"),
         (lambda: _pad(zeros(2, 3), (1, 1), "reflect", 1.0), RuntimeError, "doesn't take in value argument"),
+        (lambda: _pad(zeros(3, 0, 9), (1, 1), "reflect"), RuntimeError, "Expected 2D or 3D (batch mode) tensor"),
+        (lambda: _pad(zeros(2, 0), (1, 1), "replicate"), RuntimeError, "0 batch size and other non-zero dimensions"),
     ],
     doc="Padding by pairs (before, after) from the last dimension on. mode: constant (value, default 0), reflect "
     "(mirrored without "
@@ -114,7 +116,14 @@ def _pad_by_mode(self, pad, mode, value):
             "with non-constant padding are supported: pad the last 1, 2 or 3 dimensions behind "
             "channels"
         )
-    return _extended_by(self, pad, _EXTENSIONS[mode]) if any(pad) else self.clone()
+    if mode != "circular" and 0 in self.shape[1:]:
+        n = len(pad) // 2
+        raise RuntimeError(
+            f"pad(): Expected {n + 1}D or {n + 2}D (batch mode) tensor with possibly 0 batch size and other non-zero "
+            f"dimensions for input with mode '{mode}', but got: {list(self.shape)}"
+        )
+    made = _extended_by(self, pad, _EXTENSIONS[mode]) if any(pad) else self
+    return made if any(width > 0 for width in pad) else made.clone()  # nothing was put to it: no view is given
 
 
 @rounded_once
@@ -158,10 +167,6 @@ def _reflected(self, dim, size, width, front):
 
 
 def _replicated(self, dim, size, width, front):
-    if size == 0:
-        raise RuntimeError(
-            f"replicate padding needs an edge to repeat: dimension {dim} of input {list(self.shape)} is empty"
-        )
     shape = list(self.shape)
     shape[dim] = width
     return self.narrow(dim, 0 if front else size - 1, 1).expand(shape)

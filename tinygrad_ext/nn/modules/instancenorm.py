@@ -31,6 +31,10 @@ class _InstanceNorm(_NormBase):
                 f"{type(self).__name__}: expected {self.dims + 1}D or {self.dims + 2}D input (got {input.dim()}D input)"
             )
 
+    def _get_no_batch_dim(self):
+        """How many dimensions a sample has."""
+        return self.dims + 1
+
     def forward(self, input):
         self._check_input_dim(input)
         batched = input if input.dim() == self.dims + 2 else input.unsqueeze(0)

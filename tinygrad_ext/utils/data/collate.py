@@ -25,7 +25,7 @@ def default_collate(batch):
             return found(batch, collate_fn_map=default_collate_fn_map)
     if isinstance(first, tg.Tensor):
         return tg.stack(list(batch))
-    if isinstance(first, (np.ndarray, np.generic)):
+    if isinstance(first, (np.ndarray, np.generic)) and not isinstance(first, (str, bytes)):  # np.str_ is both
         return _collate_numpy(batch, first)
     if isinstance(first, float):
         return tg.tensor(batch, dtype=tg.float64)
