@@ -82,6 +82,21 @@ def test_modules_answer_again_once_the_alias_is_back(as_torch):
     assert not sys.modules["torch"].mtia.is_available()
 
 
+@pytest.mark.parametrize("first", ["distributed._composable.fsdp", "distributed.fsdp"])
+def test_places_of_one_module_answer_alike_whichever_is_imported_first(first):
+    lines = (
+        "from tinygrad_ext import as_torch",
+        "as_torch.install()",
+        f"__import__('torch.{first}')",
+        "from torch.distributed.fsdp import CPUOffloadPolicy, FSDPModule",
+        "from torch.distributed._composable.fsdp import CPUOffloadPolicy as same",
+        "from torch.distributed.tensor.experimental import local_map",
+        "assert CPUOffloadPolicy is same",
+    )
+    program = "; ".join(lines)
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=ROOT)
+
+
 def test_exceptions_of_modules_that_are_not_here_can_be_caught(as_torch):
     from torch._inductor import exc
 

@@ -149,6 +149,7 @@ STATEMENTS = [
     "from torch._library.custom_ops import custom_op, CustomOpDef",
     "from torch._inductor.decomposition import register_decomposition\n@register_decomposition([])\ndef f(x): return x",
     "from torch.jit._state import _enabled\nassert bool(_enabled) and _enabled.enabled",
+    "from torch.utils._triton import has_triton; assert has_triton() is False",
     "assert not torch.mtia.is_available() and torch.mtia.device_count() == 0",
     "torch.classes.loaded_libraries; torch.classes.my_classes",
     "{torch.ops.aten.to.dtype_layout: 1, torch.ops.quantized.linear.default: 2, torch.ops.c10d.scatter_.default: 3}",

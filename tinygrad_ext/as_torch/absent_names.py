@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from tinygrad_ext.as_torch import eight_bits, helpers, refs
-from tinygrad_ext.as_torch.places import answers
+from tinygrad_ext.as_torch.places import ALIKE, answers
 from tinygrad_ext.as_torch.stand_ins import absent
 from tinygrad_ext.core.data.dtype import dtype
 
@@ -169,18 +169,21 @@ def _answers(place, name):
 
 def fill(module, place):
     """Let a module answer for what it lacks, until `empty`."""
+    place = ALIKE.get(place, place)  # whichever of them is imported first
     if module in _filled or not (place in places() or place in packages()):
         return
+    alike = [place, *(other for other, first in ALIKE.items() if first == place)]
     former = _filled[module] = vars(module).get("__getattr__")
 
     def __getattr__(name):
+        at = next((at for at in alike if _answers(at, name)), None)
         if former is not None:
             try:
                 return _shown(former(name))
             except AttributeError:
-                if not _answers(place, name):
+                if at is None:
                     raise
-        return make(place, name)
+        return make(place if at is None else at, name)
 
     module.__getattr__ = __getattr__
 

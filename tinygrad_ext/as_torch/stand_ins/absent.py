@@ -23,6 +23,9 @@ class Later:
     def __or__(self, other):
         return self
 
+    def __bool__(self):
+        return False  # asked while a module is imported: what it told of is not there
+
     def __getattr__(self, name):
         if name.startswith("__"):
             raise AttributeError(name)
@@ -47,10 +50,12 @@ def _called(name, why, args):
 
 
 def function(name, why):
-    """A function that raises NotImplementedError."""
+    """A function that raises NotImplementedError; one that asks whether something is there says no."""
+    short = name.rpartition(".")[2].lstrip("_")
+    asks = short.startswith("has_") or short.endswith("available")
 
     def absent(*args, **kwargs):
-        return _called(name, why, args)
+        return False if asks else _called(name, why, args)
 
     absent.__name__ = absent.__qualname__ = name.rpartition(".")[2]
     absent.__doc__ = f"Refused with NotImplementedError: {why}."
