@@ -302,3 +302,16 @@ def test_a_private_class_can_be_changed_while_a_library_is_imported(as_torch, tm
     with pytest.raises(NotImplementedError):
         changes_a_class.before(1)
     monkeypatch.delitem(sys.modules, "changes_a_class")
+
+
+def test_absent_functions_that_ask_say_no_of_nothing_alone(as_torch):
+    from tinygrad_ext.as_torch.stand_ins import absent
+
+    for name in ("has_triton", "_has_part", "is_available", "part_available"):
+        assert absent.function(name, "it is not here")() is False
+    for call in (
+        lambda: absent.function("_has_storage", "no")(3),
+        lambda: absent.function("raise_if_unavailable", "no")(),
+    ):
+        with pytest.raises(NotImplementedError):
+            call()

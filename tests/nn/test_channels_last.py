@@ -200,3 +200,16 @@ def test_programs_that_are_traced_keep_it():
     y = traced(x)
     assert y.is_contiguous(memory_format=tg.channels_last)
     assert tg.equal(rows(y), F.max_pool2d(F.relu(norm(rows(x), False)), 2))
+
+
+def test_images_of_both_orders_are_stacked_in_rows():
+    rows = tg.randn(1, 2, 3, 4)
+    images = rows.to(memory_format=tg.channels_last)
+    assert tg.stack([images, images])[0].is_contiguous(memory_format=tg.channels_last)
+    for mixed in ([images, rows], [rows, images]):
+        assert tg.stack(mixed).is_contiguous() and tg.stack(mixed)[1].equal(rows)
+
+
+def test_a_memory_format_is_asked_for_by_itself():
+    with pytest.raises(TypeError, match="to be a memory format, .* got .channels_last. of type str"):
+        tg.nn.Linear(2, 2).to(memory_format="channels_last")

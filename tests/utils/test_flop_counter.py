@@ -174,3 +174,16 @@ def test_padding_by_a_word_counts_as_the_numbers_do():
                 F.conv2d(x, w, padding=padding)
             totals.append(found.get_total_flops())
         assert totals[0] == totals[1] > 0
+
+
+def test_a_formula_stands_for_all_that_its_op_computes():
+    aten, one = tg.ops.aten, lambda *args, **kwargs: 1
+    layer, x = tg.nn.Linear(3, 4), tg.ones(2, 3)
+    for op, run in (
+        (aten.mm, lambda: x @ tg.ones(3, 4)),
+        (aten.bmm, lambda: tg.ones(2, 2, 3) @ tg.ones(2, 3, 4)),
+        (aten.addmm, lambda: layer(x)),
+    ):
+        with FlopCounterMode(display=False, custom_mapping={op: one}) as counter:
+            run()
+        assert counter.get_total_flops() == 1

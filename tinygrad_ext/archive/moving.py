@@ -54,20 +54,21 @@ def settled(obj, onto):
                 raise ValueError("it contains itself")
         elif isinstance(value, Part):
             done[id(value)] = value.shown()
-        elif isinstance(value, (Tensor, dict, list, tuple)):
+        elif isinstance(value, _NESTS):
             done[id(value)] = _OPEN
             waiting.append((value, True))
-            waiting.extend((p, False) for p in _parts(value) if isinstance(p, (Tensor, Part, dict, list, tuple)))
+            waiting.extend((p, False) for p in _parts(value) if isinstance(p, (*_NESTS, Part)))
     return done.get(id(obj), obj)
 
 
 _OPEN = object()
+_NESTS = (Tensor, dict, list, tuple, set)
 
 
 def _parts(value):
     if isinstance(value, Tensor):
         return sparse_parts.attributes(value).values()
-    return value.values() if isinstance(value, dict) else value
+    return (*(key for key in value if isinstance(key, Part)), *value.values()) if isinstance(value, dict) else value
 
 
 def _rebuilt(value, done, onto):
@@ -77,10 +78,18 @@ def _rebuilt(value, done, onto):
         value = value if onto is None else _moved(value, onto)
         vars(value).update(told)
     elif isinstance(value, dict):
+        if any(isinstance(key, Part) for key in value):
+            found = [(done.get(id(key), key), part) for key, part in value.items()]
+            value.clear()
+            value.update(found)
         for key, part in value.items():
             new = done.get(id(part), part)
             if new is not part:
                 value[key] = new
+    elif isinstance(value, set):
+        found = [done.get(id(part), part) for part in value]
+        value.clear()
+        value.update(found)
     elif isinstance(value, list):
         value[:] = [done.get(id(part), part) for part in value]
     elif any(done.get(id(part), part) is not part for part in value):

@@ -181,7 +181,7 @@ class Decoder:
         return sparse_parts.made(sparse_parts.LAYOUTS[name], given)
 
     def _same(self, number):
-        if not isinstance(number, int) or not 0 <= number < len(self._sparse_ones):
+        if type(number) is not int or not 0 <= number < len(self._sparse_ones):
             raise ValueError(f"there is no sparse tensor {number!r} before")
         return self._sparse_ones[number]
 

@@ -7,12 +7,10 @@ attributes.
 
 import importlib
 import pickle
-import types
 
-from tinygrad_ext.archive import sparse_parts
 from tinygrad_ext.archive.moving import settled
 from tinygrad_ext.archive.pytorch import Unpickler, meaning, read_with
-from tinygrad_ext.archive.pytorch_writer import Pickler, write_zip
+from tinygrad_ext.archive.pytorch_writer import STORAGES, Pickler, has_class, write_zip
 from tinygrad_ext.core.data.tensor import Parameter, Tensor
 
 OURS = "tinygrad_ext"
@@ -27,35 +25,15 @@ class _Pickler(Pickler):
         """As Python's; numbers of NumPy stay what they are."""
         pickle._Pickler.save(self, obj, save_persistent_id)
 
+    def persistent_id(self, obj):
+        """As PyTorch's; None too for storages that its files have no class for, which are pickled as any object."""
+        if isinstance(obj, STORAGES) and (type(obj) not in STORAGES or not has_class(obj)):
+            return None
+        return super().persistent_id(obj)
+
     def shares_no_storage(self, t):
         """Nobody has counted what is to be saved."""
         return False
-
-    def reducer_override(self, obj):
-        """What rebuilds a tensor; of one among its own attributes they are set once it is made."""
-        if not isinstance(obj, Tensor) or not vars(obj) or not _leads_back(obj):
-            return super().reducer_override(obj)
-        plain = obj.detach() if type(obj) is Tensor else type(obj)(obj.detach(), obj.requires_grad)
-        made = super().reducer_override(plain.requires_grad_(obj.requires_grad))
-        return made if made is NotImplemented else (*made, (sparse_parts.attributes(obj), {}))
-
-
-def _leads_back(t):
-    """Whether a tensor is reached from its attributes, through containers and what objects hold."""
-    waiting, seen = list(vars(t).values()), set()
-    while waiting:
-        value = waiting.pop()
-        if value is t:
-            return True
-        if id(value) in seen or isinstance(value, (type, types.ModuleType, types.FunctionType)):
-            continue
-        seen.add(id(value))
-        waiting += vars(value).values() if hasattr(value, "__dict__") else ()
-        if isinstance(value, dict):
-            waiting += value.values()
-        elif isinstance(value, (list, tuple, set, frozenset)):
-            waiting += value
-    return False
 
 
 def write(file, obj):

@@ -63,6 +63,11 @@ class _StorageOf:
         self.t, self.dtype_name = t, dtype_name
 
 
+def has_class(storage):
+    """Whether PyTorch has a class for what a storage says that it holds."""
+    return not isinstance(storage, TypedStorage) or storage.dtype.name in _TITLES
+
+
 class Pickler(pickle._Pickler):
     """Writes tensors by names of PyTorch's, and the rest as Python does."""
 
@@ -105,12 +110,12 @@ class Pickler(pickle._Pickler):
         """The name of the dtype of a storage; None for bytes."""
         if storage.device.type == "meta":
             raise TypeError("save: a storage on meta has no numbers that could be saved: save the tensor")
-        name = storage.dtype.name if isinstance(storage, TypedStorage) else None
-        if name is not None and name not in _TITLES:
+        if not has_class(storage):
             raise TypeError(
-                f"save: PyTorch has no class of storages of {name}: save the tensor, or the untyped() storage"
+                f"save: PyTorch has no class of storages of {storage.dtype.name}: save the tensor, or the untyped() "
+                "storage"
             )
-        return name
+        return storage.dtype.name if isinstance(storage, TypedStorage) else None
 
     def shares_no_storage(self, t):
         """Whether all tensors over a storage have one dtype."""

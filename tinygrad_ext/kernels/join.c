@@ -117,7 +117,9 @@ static int stack_shape(tgx_call *c) {
     tgx_output *o = tgx_fresh(c, 0, first->rank + 1, dtype);
     for (int i = 0; i < first->rank; i++) o->dims[i + (i >= dim)] = first->sizes[i];
     o->dims[dim] = v->n;
-    if (dim == 0 && first->rank == 4 && !c->target && tgx_channels_inside(first)) { /* images of one shape, each as it lies */
+    int inside = dim == 0 && first->rank == 4 && !c->target; /* images, all channels_last: each as it lies */
+    for (int i = 0; inside && i < v->n; i++) inside = tgx_channels_inside(v->tensors[i]);
+    if (inside) {
         o->strides = o->dims + TGX_MAX_DIMS, o->strides[0] = first->count;
         tgx_channels_strides(first->sizes, 4, o->strides + 1);
     }

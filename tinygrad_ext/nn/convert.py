@@ -152,4 +152,9 @@ def _parse_to(*args, device=None, dtype=None, non_blocking=False, tensor=None, m
                 f"to() received {argument!r} of type {type(argument).__name__}; "
                 "expected a device, a floating point dtype, or a tensor to take both from"
             )
+    if not isinstance(memory_format, (tg.memory_format, type(None))):
+        raise TypeError(
+            f"to(): expected memory_format to be a memory format, such as channels_last, got {memory_format!r} of type "
+            f"{type(memory_format).__name__}"
+        )
     return (None if device is None else tg.device(device)), dtype, non_blocking, memory_format

@@ -5,7 +5,6 @@ shares memory before shares it after: two views in one pickle, or in one deepcop
 """
 
 import copy
-import copyreg
 import weakref
 
 from tinygrad_ext.core.call import interop as _core
@@ -34,18 +33,13 @@ def _plain_class(cls):
 
 
 def reduce_tensor(t):
-    """What pickle makes t of again, as `object.__reduce__` says it; grad and graph stay behind, as in PyTorch."""
+    """(function, arguments) from which pickle makes t again; the grad and the graph stay behind, as in PyTorch."""
     cls, marked = _plain_class(type(t))
     marked = marked and hasattr(type(t), "_parameter_of")
     window = (_core.storage_of(t), t.dtype, tuple(t.shape), t.stride(), t.storage_offset(), t.requires_grad)
     if bits := _core.flips(t):
         window = (*window, bits)
-    state = attributes_of(t)
-    if not state or type(t).__reduce_ex__ is not Tensor.__reduce_ex__ or hasattr(type(t), "__setstate__"):
-        return rebuild_tensor, (cls, marked, window, state or None)  # two, as a subclass that adds to them expects
-    slots = {name: state.pop(name) for name in copyreg._slotnames(type(t)) if name in state}
-    # set once the tensor is made: an attribute may lead back to it
-    return rebuild_tensor, (cls, marked, window, None), (state, slots)
+    return rebuild_tensor, (cls, marked, window, attributes_of(t) or None)
 
 
 def rebuild_tensor(cls, marked, window, state):

@@ -16,7 +16,7 @@ from ._pytree import tree_map
 __all__ = ["FlopCounterMode", "register_flop_formula"]
 __getattr__ = refuse_unknown(__name__)
 
-_MARK = "flops of "
+_MARK, _COUNTED = "flops of ", "counted by a formula"
 _CAPACITY = 1 << 18  # events of one block
 flop_registry = {}  # op -> the formula that it was registered with
 _UNITS = ((10**12, "T"), (10**9, "B"), (10**6, "M"), (10**3, "K"))
@@ -153,18 +153,26 @@ class FlopCounterMode:
 
     def _count_by_formula(self, func, args, kwargs):
         """What a dispatch mode calls for each op; those of the backward pass are told from no module."""
-        result = func(*args, **kwargs)
         op = getattr(func, "overloadpacket", func)
-        if op in self._formulas:
-            count = self._formulas[op](*args, **kwargs, out_val=result)
-            for name in {"Global", *(inside.removeprefix(_MARK) for inside in self._inside)}:
-                self.flop_counts[name][op] += count
+        if op not in self._formulas:
+            return func(*args, **kwargs)
+        mark_range(_COUNTED, True)
+        try:
+            result = func(*args, **kwargs)
+        finally:
+            mark_range(_COUNTED, False)
+        count = self._formulas[op](*args, **kwargs, out_val=result)
+        for name in {"Global", *(inside.removeprefix(_MARK) for inside in self._inside)}:
+            self.flop_counts[name][op] += count
         return result
 
     def _count(self, events):
         makers = {e.sequence_nr: e for e in events if e.sequence_nr >= 0 and e.kind != "backward"}
+        counted = {id(above) for event in events if event.name == _COUNTED for above in _up_from(event)}
         for event in events:
-            if not event.flops or event.name in ("aten::add", "aten::mul"):
+            if not event.flops or event.name in ("aten::add", "aten::mul") or id(event) in counted:
+                continue
+            if any(above.name == _COUNTED for above in _up_from(event)):
                 continue
             names, above = {"Global"}, event
             while above is not None:
@@ -173,7 +181,7 @@ class FlopCounterMode:
                 above = makers.get(above.sequence_nr) if above.kind == "backward" else above.cpu_parent
             op = event.name.partition("::")[2]
             op = getattr(tg.ops.aten, op, op)
-            for name in () if op in self._formulas else names:
+            for name in names:
                 self.flop_counts[name][op] += event.flops
 
     def get_total_flops(self):
@@ -198,6 +206,13 @@ class FlopCounterMode:
         widths = [max(map(len, column)) for column in zip(*rows)]
         rows.insert(1, tuple("-" * width for width in widths))
         return "\n".join("  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows)
+
+
+def _up_from(event):
+    """An event, and those that it ran in."""
+    while event is not None:
+        yield event
+        event = event.cpu_parent
 
 
 def _row(name, count, total):

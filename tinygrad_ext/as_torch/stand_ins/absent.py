@@ -50,12 +50,12 @@ def _called(name, why, args):
 
 
 def function(name, why):
-    """A function that raises NotImplementedError; one that asks whether something is there says no."""
+    """A function that raises NotImplementedError; one that asks, of nothing, whether a part is there says no."""
     short = name.rpartition(".")[2].lstrip("_")
-    asks = short.startswith("has_") or short.endswith("available")
+    asks = short.startswith("has_") or f"_{short}".endswith("_available")
 
     def absent(*args, **kwargs):
-        return False if asks else _called(name, why, args)
+        return False if asks and not args and not kwargs else _called(name, why, args)
 
     absent.__name__ = absent.__qualname__ = name.rpartition(".")[2]
     absent.__doc__ = f"Refused with NotImplementedError: {why}."

@@ -45,7 +45,8 @@ class _SingleProcessDataLoaderIter(Steps, _BaseDataLoaderIter):
 
 
 def _batches(loader, fetch, told, indices, count):
-    for number, index in enumerate(indices, count[0] + 1):
+    for index in indices:
+        number = count[0] + 1
         try:
             batch = fetch(index)
         except StopIteration:
