@@ -62,6 +62,7 @@ def test_a_window_is_put_into_the_memory_of_a_view():
     """The result has the strides of self; before its first element lies what lay there."""
     base = tg.arange(12.0)
     shown = base[2:].reshape(5, 2).t()
+    assert shown.as_strided_scatter(tg.ones(0, 2), (0, 2), (1, 1), 100).equal(shown)  # no element lies outside
     found = shown.as_strided_scatter(tg.full((2,), -1.0), (2,), (3,), 3)
     want = base.clone()
     want[3], want[6] = -1, -1

@@ -243,8 +243,10 @@ static int cut_window(tgx_call *c, const tgx_tensor *whole, window *w) {
     if (whole->rank != 1 || size->n != stride->n)
         return tgx_fail(c, TGX_RUNTIME_ERROR, "as_strided_scatter(): expected memory of one dimension and as many sizes as strides, "
                         "got %s, %lld and %lld", tgx_shape_text(whole), (long long)size->n, (long long)stride->n);
-    if (tgx_inside(c, size->ints, stride->ints, (int)size->n, tgx_int(c, 4), whole->dtype, whole->count * bytes,
-                   "as_strided_scatter"))
+    int64_t room = whole->count * bytes;
+    for (int d = 0; d < size->n; d++)
+        if (!size->ints[d]) room = TGX_ANY_ROOM; /* no element, so nothing points outside */
+    if (tgx_inside(c, size->ints, stride->ints, (int)size->n, tgx_int(c, 4), whole->dtype, room, "as_strided_scatter"))
         return TGX_FAILED;
     w->t = *whole;
     w->t.sizes = size->ints, w->t.strides = w->dims, w->t.rank = (int)size->n, w->t.flags = 0, w->t.count = 1;
