@@ -123,6 +123,14 @@ def test_a_transform_cannot_be_left(as_torch):
             return x
 
     assert inside(1) == 1
+    modes = importlib.import_module("torch.utils._mode_utils").no_dispatch, lambda: as_torch.device("cpu")
+    for mode in (
+        *modes,
+        importlib.import_module("torch.utils._python_dispatch").TorchDispatchMode,
+        as_torch.inference_mode,
+    ):
+        with mode():  # which is no transform
+            assert inside(1) == 1
     with pytest.raises(NotImplementedError, match="a transform cannot be left"):
         as_torch.func.vmap(inside)(as_torch.ones(2))
 

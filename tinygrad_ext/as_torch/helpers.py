@@ -386,7 +386,7 @@ _found["_C", "_EnableTorchFunction"] = _tg.overrides.protocol._EnableTorchFuncti
 @_of("_C")
 @contextlib.contextmanager
 def _DisableFuncTorch():
-    """Outside of transforms, nothing; inside there is no way around them."""
-    if _tg.overrides.active_levels():
+    """Outside of transforms, nothing, whatever modes there are; inside there is no way around them."""
+    if importlib.import_module("tinygrad_ext.as_torch.stand_ins._C")._are_functorch_transforms_active():
         raise NotImplementedError("torch._C._DisableFuncTorch: a transform cannot be left for a while; compute outside")
     yield
