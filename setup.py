@@ -122,8 +122,8 @@ MORE_SOURCES = {
     "graph/emission": [f"kernels/emit{part}.c" for part in ("", "_formula", "_memory", "_vector", "_x86")],
     "graph/routine": ["kernels/plan.c", "kernels/program.c", *(f"kernels/spread_{level}_gen.c" for level in LEVELS)],
 }
-# What runs once for a plan, a plugin or an import is compiled for size: a third of it goes, and nobody waits for it.
-ONCE = {"core/loops/loop_tables", "extension/definitions", "extension/table", "graph/emission"}
+# What runs once for a plan, a plugin or an import, or beside calls of Python, is compiled for size: a third of it goes.
+ONCE = {"core/loops/loop_tables", "extension/definitions", "extension/kernels", "extension/table", "graph/emission"}
 LIBRARIES = {"core/loops/blas": ["dl"], "core/loops/parallel": ["pthread"]}
 
 

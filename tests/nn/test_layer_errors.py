@@ -72,3 +72,11 @@ def test_padding_mode_reflect_pads_first():
     layer = nn.Conv2d(1, 1, 3, padding=1, padding_mode="reflect", bias=False)
     assert layer(tg.ones(1, 1, 4, 4)).shape == (1, 1, 4, 4)
     assert "padding_mode=reflect" in repr(layer)
+
+
+@pytest.mark.parametrize("sizes", [(0, 3), (0, 2, 3), (0, 2, 3, 3), (1, 0, 3)])
+def test_nothing_is_padded_by_itself(sizes):
+    pad = (1, 1) * max(len(sizes) - 1, 1) if sizes[0] == 0 else (1, 1)
+    for mode in ("reflect", "replicate"):
+        with pytest.raises(RuntimeError, match="with possibly 0 batch size and other non-zero dimensions"):
+            tg.nn.functional.pad(tg.ones(sizes), pad, mode=mode)

@@ -86,3 +86,11 @@ def test_windows_of_a_batch_end_in_the_memory_of_their_sample():
     assert found.tolist() == [[0, 0, 2, 0, 4, 0], [6, 0, 8, 0, 10, 0]]
     with pytest.raises(RuntimeError, match="out of bounds"):
         tg.func.vmap(lambda a, b: a._window_scatter(b, (3,), (2,), 2))(x, src)
+
+
+def test_windows_without_elements_have_gradients_and_batches():
+    src, memory = tg.zeros(0, requires_grad=True), tg.arange(6.0, requires_grad=True)
+    memory.as_strided_scatter(src, (0,), (1,), 100).sum().backward()
+    assert src.grad.shape == (0,) and memory.grad.tolist() == [1] * 6
+    rows = tg.func.vmap(lambda a: a.as_strided_scatter(tg.zeros(0), (0,), (1,), 100))(tg.ones(2, 3))
+    assert rows.tolist() == [[1] * 3] * 2

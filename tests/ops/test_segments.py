@@ -65,3 +65,12 @@ def test_no_segments():
     assert tg.segment_reduce(tg.zeros(0), "mean", lengths=tg.tensor([0])).isnan().tolist() == [True]
     with pytest.raises(RuntimeError, match="sum to data.size"):
         tg.segment_reduce(tg.zeros(3), "sum", lengths=tg.zeros(0, dtype=tg.int64))
+
+
+def test_words_and_lengths_that_pytorch_does_not_take():
+    x = tg.ones(3)
+    with pytest.raises(RuntimeError, match="reduce argument must be either"):
+        tg.segment_reduce(x, "", lengths=tg.tensor([3]))
+    for dtype in (tg.int8, tg.int16, tg.uint8):
+        with pytest.raises(NotImplementedError, match="int32 or int64"):
+            tg.segment_reduce(x, "sum", lengths=tg.tensor([3], dtype=dtype))

@@ -74,7 +74,23 @@ def test_loops_of_functions_that_differ_in_numbers_share_one():
     ]
     loops, listed, _ = loop_text.family(found)
     text = loop_text.table_of("rows", loops, listed)
-    assert text.count("int exp_by_numbers_f32(") == 1 and text.count("return exp_by_numbers_f32(") == 2
+    assert text.count("int by_numbers_0_f32(") == 1 and text.count("return by_numbers_0_f32(") == 2
     assert "{{.f = 1.5}}" in text and "{{.f = 2.5}}" in text
     alone = loop_text.table_of("rows", *loop_text.family(found[:1])[:2])
     assert "by_numbers" not in alone
+
+
+@pytest.mark.parametrize(
+    "forms",
+    [
+        ("1.5 * sin(x)", "2.5 * sin(x)"),
+        ("-sin(x) * 1.5", "-sin(x) * 2.5"),
+        ("sin(x) * 1.5", "sin(x) * 2.5", "sin(x) + 1.5", "sin(x) + 2.5"),
+        ("log1p(x) * 1.5", "log1p(x) * 2.5", "log2(x) * 1.5", "log2(x) * 2.5"),
+    ],
+)
+def test_each_form_has_a_function_of_its_own_whatever_it_begins_with(forms):
+    found = [(f"aten::f{k}(Tensor self) -> Tensor", {"scalar": form}) for k, form in enumerate(forms)]
+    text = loop_text.table_of("rows", *loop_text.family(found)[:2])
+    made = re.findall(r"int (by_numbers_\d+_f32)\(char", text)
+    assert len(made) == len(set(made)) == len(forms) // 2 and text.count("return by_numbers_") == 2 * len(forms)

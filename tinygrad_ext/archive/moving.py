@@ -68,7 +68,11 @@ _NESTS = (Tensor, dict, list, tuple, set)
 def _parts(value):
     if isinstance(value, Tensor):
         return sparse_parts.attributes(value).values()
-    return (*(key for key in value if isinstance(key, Part)), *value.values()) if isinstance(value, dict) else value
+    return (
+        (*(key for key in value if isinstance(key, (Part, tuple))), *value.values())
+        if isinstance(value, dict)
+        else value
+    )
 
 
 def _rebuilt(value, done, onto):
@@ -78,7 +82,7 @@ def _rebuilt(value, done, onto):
         value = value if onto is None else _moved(value, onto)
         vars(value).update(told)
     elif isinstance(value, dict):
-        if any(isinstance(key, Part) for key in value):
+        if any(done.get(id(key), key) is not key for key in value):
             found = [(done.get(id(key), key), part) for key, part in value.items()]
             value.clear()
             value.update(found)

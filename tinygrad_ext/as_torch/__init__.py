@@ -96,11 +96,13 @@ def uninstall():
 
 
 def _take_stand_ins_off(modules):
-    """An import sets a module as an attribute of its parent, which is a module of ours; ours keep their own alone."""
+    """An import sets a module as an attribute of its parent, which stays: ours keep their own, and none keeps what
+    was made for this time."""
     for name, module in modules.items():
         parent, _, last = name.rpartition(".")
         above = modules.get(parent)
-        if _is_stand_in(module) and above and not _is_stand_in(above) and vars(above).get(last) is module:
+        goes = above and _is_stand_in(module) and (not _is_stand_in(above) or module.__name__.startswith(f"{NAME}."))
+        if goes and vars(above).get(last) is module:
             delattr(above, last)
 
 

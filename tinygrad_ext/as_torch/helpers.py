@@ -384,9 +384,16 @@ _found["_C", "_EnableTorchFunction"] = _tg.overrides.protocol._EnableTorchFuncti
 
 
 @_of("_C")
+def _are_functorch_transforms_active():
+    """Whether vmap or forward mode carries values now; gradients of transforms need nothing that carries them."""
+    rooms = [importlib.import_module(f"tinygrad_ext.func.{name}") for name in ("carrying", "pairing")]  # lazy: few ask
+    return any(isinstance(level, (rooms[0].Rows, rooms[1].Pairs)) for level in _tg.overrides.active_levels())
+
+
+@_of("_C")
 @contextlib.contextmanager
 def _DisableFuncTorch():
     """Outside of transforms, nothing, whatever modes there are; inside there is no way around them."""
-    if importlib.import_module("tinygrad_ext.as_torch.stand_ins._C")._are_functorch_transforms_active():
+    if _are_functorch_transforms_active():
         raise NotImplementedError("torch._C._DisableFuncTorch: a transform cannot be left for a while; compute outside")
     yield

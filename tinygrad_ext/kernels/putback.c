@@ -5,6 +5,7 @@
  * differ. Where windows overlap, an element that was read several times gets the sum, in index order and one thread. */
 #include "extent.h"
 #include "tgx.h"
+#include "view.h"
 #include "walk.h"
 #include "window.h"
 
@@ -238,19 +239,19 @@ TGX_KERNEL(diagonal_scatter, diagonal_scatter_shape, diagonal_scatter_run, TGX_N
 
 /* (self, src, size, stride, offset): self has one dimension and stands for memory. */
 static int cut_window(tgx_call *c, const tgx_tensor *whole, window *w) {
-    const tgx_value *size = &c->args[2], *stride = &c->args[3];
-    const int64_t step = whole->count > 1 ? whole->strides[0] : 1, bytes = tgx_itemsize[whole->dtype];
-    if (whole->rank != 1 || size->n != stride->n)
+    const int64_t step = whole->count > 1 ? whole->strides[0] : 1, bytes = tgx_itemsize[whole->dtype], *sizes, *strides;
+    const int n = tgx_numbers(c, 2, &sizes), m = tgx_numbers(c, 3, &strides);
+    if (n < 0 || m < 0) return TGX_FAILED;
+    if (whole->rank != 1 || n != m)
         return tgx_fail(c, TGX_RUNTIME_ERROR, "as_strided_scatter(): expected memory of one dimension and as many sizes as strides, "
-                        "got %s, %lld and %lld", tgx_shape_text(whole), (long long)size->n, (long long)stride->n);
+                        "got %s, %d and %d", tgx_shape_text(whole), n, m);
     int64_t room = whole->count * bytes;
-    for (int d = 0; d < size->n; d++)
-        if (!size->ints[d]) room = TGX_ANY_ROOM; /* no element, so nothing points outside */
-    if (tgx_inside(c, size->ints, stride->ints, (int)size->n, tgx_int(c, 4), whole->dtype, room, "as_strided_scatter"))
-        return TGX_FAILED;
+    for (int d = 0; d < n; d++)
+        if (!sizes[d]) room = TGX_ANY_ROOM; /* no element, so nothing points outside */
+    if (tgx_inside(c, sizes, strides, n, tgx_int(c, 4), whole->dtype, room, "as_strided_scatter")) return TGX_FAILED;
     w->t = *whole;
-    w->t.sizes = size->ints, w->t.strides = w->dims, w->t.rank = (int)size->n, w->t.flags = 0, w->t.count = 1;
-    for (int d = 0; d < w->t.rank; d++) w->dims[d] = stride->ints[d] * step, w->t.count *= size->ints[d];
+    w->t.sizes = sizes, w->t.strides = w->dims, w->t.rank = n, w->t.flags = 0, w->t.count = 1;
+    for (int d = 0; d < n; d++) w->dims[d] = strides[d] * step, w->t.count *= sizes[d];
     if (w->t.count && w->t.data) w->t.data += tgx_int(c, 4) * step * bytes;
     return 0;
 }

@@ -13,17 +13,17 @@ enum { SUM, PROD, MAX, MIN, MEAN };
 enum { LANES = 8, STRIP = 64, PIECE = 512, GRAIN = 4096 };
 
 static int which(const char *word) {
-    static const char *const words[] = {"sum", "prod", "max", "min", "mean", "", "", "amax", "amin"};
-    for (int k = 0; k < 9; k++)
-        if (!strcmp(word, words[k])) return k % 5;
-    return -1;
+    static const char *const words[] = {"sum", "prod", "max", "min", "mean"};
+    for (int k = 0; k < 5; k++)
+        if (!strcmp(word, words[k])) return k;
+    return !strcmp(word, "amax") ? MAX : !strcmp(word, "amin") ? MIN : -1;
 }
 
 static int check_borders(tgx_call *c, int arg, const char *name) {
     const tgx_tensor *x = tgx_in(c, DATA), *given = tgx_in(c, arg);
     const int axis = (int)tgx_int(c, AXIS);
-    if (!tgx_is_integer(given->dtype))
-        return tgx_fail(c, TGX_RUNTIME_ERROR, "segment_reduce(): Expected %s to be int32 or int64, got %s", name,
+    if (given->dtype != TGX_I64 && given->dtype != TGX_I32)
+        return tgx_fail(c, TGX_NOT_IMPLEMENTED_ERROR, "segment_reduce(): Expected %s to be int32 or int64, got %s", name,
                         tgx_dtype_title(given->dtype));
     int fits = given->rank == axis + 1;
     for (int i = 0; fits && i < axis; i++) fits = given->sizes[i] == x->sizes[i];

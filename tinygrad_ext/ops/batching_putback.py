@@ -44,7 +44,7 @@ def rewindow(b, self, stride, offset, into_size, into_stride, into_offset, by_so
 def window_scatter(b, self, src, size, stride, offset):
     whole = b.whole(self)
     room = whole.shape[-1]
-    if _reach(size, stride) + offset > room:
+    if 0 not in size and _reach(size, stride) + offset > room:
         raise RuntimeError("beyond the memory of a sample")
     window = (b.size, *size), (room, *stride), offset
     return whole.reshape(-1)._window_scatter(b.whole(src), *window).reshape(whole.shape)

@@ -116,8 +116,8 @@ def _pad_by_mode(self, pad, mode, value):
             "with non-constant padding are supported: pad the last 1, 2 or 3 dimensions behind "
             "channels"
         )
-    if mode != "circular" and 0 in self.shape[1:]:
-        n = len(pad) // 2
+    n = len(pad) // 2
+    if mode != "circular" and 0 in self.shape[self.dim() == n + 2 :]:
         raise RuntimeError(
             f"pad(): Expected {n + 1}D or {n + 2}D (batch mode) tensor with possibly 0 batch size and other non-zero "
             f"dimensions for input with mode '{mode}', but got: {list(self.shape)}"

@@ -27,7 +27,7 @@ def _between(name, zero_point, quant_min, quant_max):
 def _inside(grad, self, scale, zero_point, axis, quant_min, quant_max):
     """The gradient, as if nothing was rounded, where the step was not cut to an end."""
     whole = not zero_point.dtype.is_floating_point
-    one = (-1, *(1,) * (self.dim() - axis - 1))
+    one = (-1, *(1,) * (self.dim() - axis % max(self.dim(), 1) - 1))
     scale, zero_point = (x.reshape(() if x.numel() == 1 else one) for x in (scale.float(), zero_point))
     step = (self.double() if self.dtype == tg.float64 else self.float()) * (1.0 / scale)
     step = step.round() + zero_point if whole else (step + zero_point).round()
@@ -122,6 +122,7 @@ def _by_tensors(self, scale, zero_point, quant_min, quant_max):
                 f"{_TENSOR}(): expected {name} of one element, got {list(given.shape)}; {_CHANNEL}() takes one for "
                 "each channel"
             )
+    zero_point = zero_point.to(tg.int32)  # 0.5 is 0, as in PyTorch
     return fused._fake_quantize(self, scale, zero_point, 0, quant_min, quant_max)
 
 

@@ -35,7 +35,7 @@ def by_numbers(name, out, tag, ins, expression, shared, loop):
     if out != tag or tag not in _TYPES or not isinstance(expression, str) or form(expression) not in shared:
         return None
     shape, numbers = form(expression), NUMBER.findall(expression)
-    whole, text = f"{re.match('[a-z_]+', shape)[0]}_by_numbers_{tag}", ""
+    whole, text = f"by_numbers_{list(shared).index(shape)}_{tag}", ""
     if tag not in shared[shape]:
         shared[shape].add(tag)
         kind, names = _TYPES[tag], iter(range(len(numbers)))

@@ -47,16 +47,6 @@ def _is_tracing():
     return _jit.is_tracing()
 
 
-def _are_functorch_transforms_active():
-    """Whether vmap or forward mode carries values now; gradients of transforms need nothing that carries them."""
-    kinds = (_func("carrying").Rows, _func("pairing").Pairs)
-    return any(isinstance(level, kinds) for level in active_levels())
-
-
-def _func(name):
-    return importlib.import_module(f"tinygrad_ext.func.{name}")  # lazy: it needs transforms
-
-
 def _log_api_usage_once(event):
     """Nothing is logged."""
 

@@ -51,7 +51,7 @@ cdef inline bint _is_int(object o):
     if PyBool_Check(o) or PyFloat_Check(o) or o is None:
         return False
     if isinstance(o, Tensor):
-        return (<Tensor>o).count == 1 and is_integer((<Tensor>o).tid)
+        return (<Tensor>o).count == 1 and (<Tensor>o).rank == 0 and is_integer((<Tensor>o).tid)
     return PyLong_Check(o) or (PyIndex_Check(<PyObject *>o) and type(o).__name__ != "bool")
 
 
