@@ -5,8 +5,10 @@ not planned: the interpreter runs it.
 """
 
 from tinygrad_ext.core.call.levels import Level, OpForm
+from tinygrad_ext.core.data.random import default_generator
 
 from .lowering import NotPlanned
+from .signature import signature_of
 
 # what can be said of a stand-in as of the tensor itself
 _KNOWN = {"is_contiguous", "stride", "storage_offset"}
@@ -73,5 +75,10 @@ def opened(lowering, op, args):
     if made is not NotImplemented:
         return made
     function = lowering.written_in(op)
+    before = default_generator.get_state() if signature_of(op.name).draws else None
     with Opening(lowering) as level:
-        return level.taken(function(*level.given(list(args))))
+        made = level.taken(function(*level.given(list(args))))
+    if before is not None and not before.equal(default_generator.get_state()):
+        default_generator.set_state(before)
+        raise NotPlanned("it drew numbers while it was opened, which would be those of every run")
+    return made

@@ -15,10 +15,12 @@ from .types import GENERATOR, of_schema
 
 # args, returns: types; writes: positions of arguments that are written to; generator: of the generator, or None;
 # inplace: it is the form that writes to its first argument and returns it, in graphs with effects; asks_grad: of
-# requires_grad, or None; random: it draws, or gives what nobody has set; shares: a result may show an argument's
-# memory; whole: a composite that reads elements, so that a capture cannot open it; devices: positions of arguments that
-# are devices
-Signature = namedtuple("Signature", "op args returns writes generator inplace asks_grad random shares whole devices")
+# requires_grad, or None; random: it draws, or gives what nobody has set; draws: it may do so from the default
+# generator, and has no argument that is one; shares: a result may show an argument's memory; whole: a composite that
+# reads elements, so that a capture cannot open it; devices: positions of arguments that are devices
+Signature = namedtuple(
+    "Signature", "op args returns writes generator inplace asks_grad random draws shares whole devices"
+)
 # kinds of kernels whose results are memory of their own where the schema says nothing else
 _FRESH = {"pointwise", "kernel", "boxed"}
 _found = {}  # name -> (Signature, name of the overload that the op is found by)
@@ -65,13 +67,15 @@ def signature_of(name):
     returns = tuple(of_schema(r) for r in schema.returns)
     asks = next((i for i, a in enumerate(schema.args) if a.name == "requires_grad"), None)
     tags = set((op.record.tags or "").split())
-    random = generator is not None or bool({"random", "unset"} & tags)
+    draws = generator is None and bool({"draws", "random", "nondeterministic_seeded"} & tags)
+    random = generator is not None or draws or "unset" in tags
     shows = any(r.alias for r in schema.returns)
     shares = op.is_view_op or op.kernel_kind not in _FRESH or shows
     whole = op.record.compose is not None and "data_dependent" in tags and not shows
     args = tuple(map(of_schema, schema.args))
     devices = tuple([i for i, a in enumerate(schema.args) if a.type == "Device"])
-    found = Signature(op, args, returns, writes, generator, written is not None, asks, random, shares, whole, devices)
+    inplace = written is not None
+    found = Signature(op, args, returns, writes, generator, inplace, asks, random, draws, shares, whole, devices)
     _found[name] = found, op.name
     return found
 

@@ -22,7 +22,7 @@ cdef class Facts:
     cdef bint has_effect(self, node) except -1:
         signature = self.of(op_of(node))
         if signature is not None:
-            return (signature.inplace or not outputs_of(node)
+            return (signature.inplace or signature.draws or not outputs_of(node)
                     or (signature.generator is not None and type(args_of(node)[signature.generator]) is not VALUE))
         op = op_of(node)
         if op in primitives.CONTROL:

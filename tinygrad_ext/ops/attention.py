@@ -92,6 +92,7 @@ op(
     "aten::scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, "
     "float dropout_p=0, bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
     compose=_attention,
+    tags="draws",
     variants="function",
     where="nn.functional",
     types="float",

@@ -197,6 +197,7 @@ def _dropout_samples(make):
 op(
     "aten::dropout.functional(Tensor(a) input, float p=0.5, bool training=True, bool inplace=False) -> Tensor(a)",
     compose=_dropout,
+    tags="draws",
     variants="function",
     where="nn.functional",
     samples=_dropout_samples,
@@ -207,6 +208,7 @@ op(
 op(
     "aten::dropout(Tensor(a) input, float p, bool train) -> Tensor(a)",
     compose=_dropout_top,
+    tags="draws",
     variants="function",
     samples=lambda make: iter([Sample(make(3, 4), 0.0, True), Sample(make(3, 4), 0.5, False)]),
     reference=lambda x, p, train: x,
@@ -261,6 +263,7 @@ def _warn_of_rank(text):
 op(
     "aten::dropout1d(Tensor(a) input, float p=0.5, bool training=True, bool inplace=False) -> Tensor(a)",
     compose=lambda *args: _channel_dropout("dropout1d", (2, 3), *args),
+    tags="draws",
     variants="function",
     where="nn.functional",
     samples=lambda make: iter([Sample(make(2, 3, 4), p=0.0), Sample(make(2, 3), training=False)]),
@@ -271,6 +274,7 @@ op(
 op(
     "aten::dropout2d(Tensor(a) input, float p=0.5, bool training=True, bool inplace=False) -> Tensor(a)",
     compose=lambda *args: _channel_dropout("dropout2d", (3, 4), *args),
+    tags="draws",
     variants="function",
     where="nn.functional",
     samples=lambda make: iter([Sample(make(2, 3, 4, 2), p=0.0), Sample(make(2, 3, 4, 2), training=False)]),
@@ -281,6 +285,7 @@ op(
 op(
     "aten::dropout3d(Tensor(a) input, float p=0.5, bool training=True, bool inplace=False) -> Tensor(a)",
     compose=lambda *args: _channel_dropout("dropout3d", (4, 5), *args),
+    tags="draws",
     variants="function",
     where="nn.functional",
     samples=lambda make: iter([Sample(make(2, 3, 1, 2, 2), p=0.0)]),

@@ -61,7 +61,8 @@ A family file calls `op(schema, ...)` once for each overload. Nothing here impor
     gaps        {check: reason} for what is missing; the checks are reference, layout, threads, dtypes, odd shapes,
                 inplace, out, shape, gradcheck, gradgradcheck, torch
     version     of what the op means, 1 at first; a change that a graph saved before has to be told of raises it
-    tags        words of: random (drawn values), unset (values not defined), data_dependent (no answer on meta),
+    tags        words of: random (drawn values), draws (a composite that may draw from the default generator),
+                unset (values not defined), data_dependent (no answer on meta),
                 data_dependent_grad (no gradient on meta), moves (elements arrive as they are, whatever their dtype),
                 apart (what is written to shares no memory with an input), others_apart (with none but the first),
                 fills (out= keeps its shape where it has as many elements as the result); of the dtype of out=: casts

@@ -239,6 +239,7 @@ for _kind in STEPS:
     op(
         f"aten::{_kind}.input(Tensor input, {_state}, {REST}, bool batch_first) -> (Tensor, {_ends})",
         compose=_sequence(_kind),
+        tags="draws",
         variants="function",
         types="float",
         samples=_sequence_samples(_kind),

@@ -89,7 +89,7 @@ for _kind, _said in SAID.items():
         variants="function",
         types="float",
         domain=(-1, 1),
-        tags="data_dependent",
+        tags="data_dependent draws",
         samples=_samples(_kind),
         reference=_reference(_kind),
         errors=[

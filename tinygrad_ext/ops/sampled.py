@@ -10,7 +10,7 @@ _SELU = -1.7580993408473766  # the value that selu tends to on the left
 
 def _drawn(x, lower, upper, generator):
     """Slopes are drawn in double, one for each element that is not positive."""
-    drawn = tg.empty(x.numel(), dtype=tg.float64, device=x.device).uniform_(lower, upper, generator=generator)
+    drawn = x.detach().new_empty((x.numel(),), dtype=tg.float64).uniform_(lower, upper, generator=generator)
     slope = tg.ones_like(x.detach()).masked_scatter(x.detach() <= 0, drawn.to(x.dtype))
     return x * slope
 
@@ -38,6 +38,7 @@ op(
     "bool inplace=False) -> Tensor(a)",
     compose=_rrelu,
     types="float",
+    tags="draws",
     variants="function",
     where="nn.functional",
     samples=lambda make: [Sample(make(3, 4)), Sample(make(5), 0.1, 0.9)],
@@ -87,6 +88,7 @@ for _name, _channels in (("alpha_dropout", False), ("feature_alpha_dropout", Tru
         f"aten::{_name}.functional(Tensor(a) input, float p=0.5, bool training=False, bool inplace=False) -> Tensor(a)",
         compose=_run,
         types="float",
+        tags="draws",
         variants="function",
         where="nn.functional",
         samples=lambda make: [Sample(make(3, 4)), Sample(make(2, 3, 2), 0.3, False), Sample(make(2, 3), 0.0, True)],
@@ -97,6 +99,7 @@ for _name, _channels in (("alpha_dropout", False), ("feature_alpha_dropout", Tru
         f"aten::{_name}(Tensor(a) input, float p, bool train) -> Tensor(a)",
         compose=lambda input, p, train, run=_run: run(input, p, train, False),
         types="float",
+        tags="draws",
         variants="function",
         samples=lambda make: [Sample(make(3, 4), 0.5, False), Sample(make(2, 3, 2), 0.0, True)],
         doc=_doc,

@@ -255,7 +255,7 @@ def _fractional(dims):
                     f"{name}: pool size {kernel} and output size {out} are too large relative to the input's {size}"
                 )
         if _random_samples is None:
-            _random_samples = tg.rand(n, channels, dims, dtype=x.dtype, device=x.device)
+            _random_samples = x.detach().new_empty((n, channels, dims)).uniform_()
         drawn = _random_samples.shape
         if len(drawn) != 3 or drawn[0] < n or drawn[1] != channels or drawn[2] != dims:
             raise RuntimeError(
@@ -309,6 +309,7 @@ for _dims in (2, 3):
         f"aten::fractional_max_pool{_dims}d({_arguments}) -> Tensor",
         compose=_run,
         types="float",
+        tags="draws",
         variants="function",
         where="nn.functional",
         samples=lambda make, d=_dims: [
@@ -344,6 +345,7 @@ for _dims in (2, 3):
             input, kernel, size, ratio, True, drawn
         ),
         types="float",
+        tags="draws",
         variants="function",
         where="nn.functional",
         samples=lambda make, d=_dims: [
