@@ -165,7 +165,7 @@ op(
     errors=[
         (lambda: _ones(3)._window_scatter(_ones(1), (1,), (1,), 3), RuntimeError, "out of bounds for storage of size"),
         (lambda: _ones(3)._window_scatter(_ones(1), (1,), (), 0), RuntimeError, "as many sizes as strides"),
-        (lambda: _ones(3)._window_scatter(_ones(()), (1,) * 130, (1,) * 130, 0), RuntimeError, "at most"),
+        (lambda: _ones(3)._window_scatter(_ones(), (1,) * 130, (1,) * 130, 0), RuntimeError, "at most"),
         (lambda: _ones(3)._window_scatter(_ones(2), (1,), (1,), 0), RuntimeError, "a size equal to the slice of self"),
     ],
     doc="A copy of self, which has one dimension and stands for memory, in which src stands in a window.",
