@@ -309,7 +309,7 @@ def generate():
 def main():
     from Cython.Build import cythonize
 
-    if DEBUG or SANITIZE:
+    if DEBUG:
         import checked_casts  # of tools/
 
         checked_casts.install()
