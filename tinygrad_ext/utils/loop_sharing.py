@@ -63,8 +63,8 @@ def merged(loops):
                 bare = bare.replace(declared, "")
         first = seen.setdefault(re.sub(rf"\b{name}\b", "@", re.sub(r"\s+", " ", bare)), name)
         if first != name:
-            other[name], part = first, f"#define {name} {first}\n"
-        out.append(part)
+            other[name], bare = first, f"#define {name} {first}\n"
+        out.append(bare)  # without what it does not use: whom it stands for may have no such scalar to be read
     return out
 
 
