@@ -309,7 +309,7 @@ def generate():
 def main():
     from Cython.Build import cythonize
 
-    if DEBUG:
+    if DEBUG or SANITIZE:
         import checked_casts  # of tools/
 
         checked_casts.install()

@@ -1,4 +1,4 @@
-"""Builds in which a cast to a class is a test of it: part of builds with TINYGRAD_EXT_DEBUG.
+"""Builds in which a cast to a class is a test of it: part of builds with TINYGRAD_EXT_DEBUG and TINYGRAD_EXT_SANITIZE.
 
 `<Tensor>o` costs nothing and believes its author; where the object is a user's, and the author was wrong, memory of
 another shape is read as a tensor's. In such a build it raises SystemError. None passes: what follows may ask for it.
