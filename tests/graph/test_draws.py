@@ -55,29 +55,46 @@ def run(x):
 """
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        "(lambda v: tg.dropout(v, 0.5, True))",
-        "(lambda v: tg.alpha_dropout(v, 0.5, True))",
-        "(lambda v: tg.nn.functional.dropout1d(v, 0.5, True))",
-        "(lambda v: tg.nn.functional.rrelu(-v, 0.1, 0.9, True))",
-        "(lambda v: tg.nn.functional.scaled_dot_product_attention(v, v, v, dropout_p=0.5))",
-        "(lambda v: tg.nn.functional.fractional_max_pool2d(v.unsqueeze(1), 2, (2, 3)))",
-        "(lambda v: v + tg.rand(4))",
-    ],
-)
-def test_a_draw_that_nobody_reads_is_made(call):
-    name, text = f"<draws {call}>", PROGRAM.format("drawn")
-    text += f"\n\ndef drawn(v):\n    return {call.removeprefix('(lambda v: ')[:-1]}\n"
+def program(drawn, more=""):
+    """The function above, with the source that `script` reads."""
+    name, text = f"<draws by {drawn} {more}>", PROGRAM.format(drawn) + more
     linecache.cache[name] = (len(text), None, text.splitlines(True), name)
     names = {"tg": tg, "Cube": Cube}
     exec(compile(text, name, "exec"), names)
-    run, x = names["run"], tg.randn(2, 3, 4)
-    for program in (jit.script(run), jit.trace(run, x, check_trace=False)):
-        for _ in range(3):  # captured, planned, and by the plan
-            results = []
-            for function in (run, program):
-                tg.manual_seed(7)
-                results.append((function(x), tg.rand(3)))
-            assert results[0][0].equal(results[1][0]) and results[0][1].equal(results[1][1])
+    return names["run"]
+
+
+def check(run, compiled, x):
+    for _ in range(3):  # captured, planned, and by the plan
+        results = []
+        for function in (run, compiled):
+            tg.manual_seed(7)
+            results.append((function(x), tg.rand(3)))
+        assert results[0][0].equal(results[1][0]) and results[0][1].equal(results[1][1])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "tg.dropout(v, 0.5, True)",
+        "tg.alpha_dropout(v, 0.5, True)",
+        "tg.nn.functional.dropout1d(v, 0.5, True)",
+        "tg.nn.functional.rrelu(-v, 0.1, 0.9, True)",
+        "tg.nn.functional.scaled_dot_product_attention(v, v, v, dropout_p=0.5)",
+        "tg.nn.functional.fractional_max_pool2d(v.unsqueeze(1), 2, (2, 3))",
+        "v + tg.rand(4)",
+    ],
+)
+def test_a_draw_that_nobody_reads_is_made(call):
+    run, x = program("drawn", f"\n\ndef drawn(v):\n    return {call}\n"), tg.randn(2, 3, 4)
+    check(run, jit.script(run), x)
+    check(run, jit.trace(run, x, check_trace=False), x)
+
+
+def test_a_custom_op_that_draws_says_so_by_pytorch_s_tag():
+    library = tg.library.Library("draws_here", "DEF")
+    library.define("noise(Tensor x) -> Tensor", tags=tg.library.Tag.nondeterministic_seeded)
+    library.impl("noise", lambda x: x + tg.rand(x.shape), "CompositeImplicitAutograd")
+    run = program("tg.ops.draws_here.noise")
+    check(run, jit.script(run), tg.randn(3))
+    library._destroy()

@@ -63,6 +63,8 @@ def test_loops_that_say_the_same_are_compiled_once():
     for tag in ("f32", "f64"):
         assert f"#define op_minus_{tag} op_less_{tag}_0\n" in text
         assert f" op_minus_{tag}(" not in text and f"int op_less_{tag}_0(" in text and f"int op_less_{tag}_1(" in text
+        shared = text.split(f"int op_less_{tag}_0(")[1].split("\n}\n")[0]
+        assert "aux[" not in shared  # a call of minus brings no scalar that could be read
     # what reads a number is no loop without one
     other = SCALED[0], {"scalar": "x - alpha * y", "types": "float"}
     assert "#define" not in loop_text.table_of("rows", *loop_text.family([other, MINUS])[:2])

@@ -11,7 +11,7 @@ _TOKEN = re.compile(r"\.\.\.|[()]|[^\s()]+?(?=\.\.\.|[\s()]|$)")
 
 
 def _refuse(pattern, why):
-    raise ValueError(f"rearrange(): {why} in the pattern {pattern!r}; see https://einops.rocks/api/rearrange/")
+    raise ValueError(f"rearrange(): {why} in the pattern {pattern!r}, which is to be like 'b (h w) c -> b c h w'")
 
 
 def _check_name(pattern, name):
