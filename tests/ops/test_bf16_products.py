@@ -1,6 +1,9 @@
 """Products of bfloat16 matrices: by the processor's own instruction where it has one, in float32 elsewhere."""
 
 import itertools
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +25,9 @@ SIZES = [
     ((3,), 40, 60, 130),
     ((2, 3), 70, 33, 161),
     ((), 9, 2100, 17),
+    ((), 600, 96, 70),
+    ((), 9, 1024, 560),
+    ((), 1060, 544, 32),
 ]
 each_size = pytest.mark.parametrize(("batch", "m", "k", "n"), SIZES)
 
@@ -101,3 +107,18 @@ def test_gradients_are_those_of_float64():
     (a @ b).backward(seed)
     close(a.grad, seed.double().numpy() @ b.detach().double().numpy().T, 80)
     close(b.grad, a.detach().double().numpy().T @ seed.double().numpy(), 64)
+
+
+@pytest.mark.parametrize("level", ["avx512", "avx2"])
+def test_less_able_processors_are_as_exact(level):
+    """With a level named tiles are left out, and with them what a machine that has them would test alone."""
+    code = f"""
+import sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+import test_bf16_products as own
+for size in own.SIZES:
+    own.test_products_are_those_of_numpy(*size)
+    own.test_sums_start_from_what_is_added(*size)
+own.test_infinities_and_nan_reach_their_row_and_column_only()
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, env=os.environ | {"TINYGRAD_EXT_ISA": level})

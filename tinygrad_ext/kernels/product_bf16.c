@@ -5,23 +5,20 @@
  * many threads there are. */
 #include "product_bf16.h"
 #include "isa.h"
-#include <string.h>
+#include "product_bf16_tiles.h"
 
-enum { ROWS = 8, VECTORS = 3, LANES = 16, COLUMNS = VECTORS * LANES };
+#if defined(__x86_64__) && defined(__GNUC__)
+#include "product_bf16_parts.h"
 
-static int64_t parts(int64_t n, int64_t size) { return (n + size - 1) / size; }
-static int64_t pairs(int64_t k) { return parts(k, 2); }
+enum { ROWS = 8, VECTORS = 3, COLUMNS = VECTORS * LANES };
+
 static int64_t left_count(int64_t m, int64_t k) { return parts(m, ROWS) * ROWS * pairs(k); }       /* pairs of an item */
 static int64_t right_count(int64_t n, int64_t k) { return parts(n, LANES) * LANES * pairs(k); }
 
 int64_t tgx_bf16_product_room(int64_t m, int64_t n, int64_t k, int64_t left, int64_t right) {
+    if (tgx_has_bf16_tiles()) return tgx_bf16_tiles_room(m, n, k, left, right);
     return 4 * (left * left_count(m, k) + right * right_count(n, k));
 }
-
-#if defined(__x86_64__) && defined(__GNUC__)
-#include <immintrin.h>
-#define INSTRUCTIONS __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma,prefer-vector-width=512")))
-#define INLINE static inline __attribute__((always_inline)) INSTRUCTIONS
 
 enum {
     LEAST_ROWS = 8,
@@ -46,61 +43,6 @@ typedef struct {
     int64_t left_panels, right_panels, row_blocks;
     int one_b, direct;         /* direct: the left operand is not laid out */
 } job_t;
-
-/* to[q all + i] = from[i line + q] for 8 x 8 pairs. */
-INLINE void turn(uint32_t *to, int64_t all, const uint16_t *from, int64_t line) {
-    __m256i row[8], two[8];
-    for (int i = 0; i < 8; i++) row[i] = _mm256_loadu_si256((const __m256i *)(from + i * line));
-    for (int i = 0; i < 8; i += 2) two[i] = _mm256_unpacklo_epi32(row[i], row[i + 1]), two[i + 1] = _mm256_unpackhi_epi32(row[i], row[i + 1]);
-    for (int i = 0; i < 8; i += 4)
-        for (int h = 0; h < 2; h++) {
-            row[i + 2 * h] = _mm256_unpacklo_epi64(two[i + h], two[i + 2 + h]);
-            row[i + 2 * h + 1] = _mm256_unpackhi_epi64(two[i + h], two[i + 2 + h]);
-        }
-    for (int q = 0; q < 4; q++) {
-        _mm256_storeu_si256((__m256i *)(to + q * all), _mm256_permute2x128_si256(row[q], row[q + 4], 0x20));
-        _mm256_storeu_si256((__m256i *)(to + (q + 4) * all), _mm256_permute2x128_si256(row[q], row[q + 4], 0x31));
-    }
-}
-
-/* Pairs [first, last) of `real` of `all` lines, `line` elements apart, side by side: pair 0 of all, then pair 1, ... `step` lies
- * between elements. */
-INLINE void lay_each(uint32_t *to, int64_t all, int64_t real, const uint16_t *from, int64_t line, int64_t step, int64_t first, int64_t last) {
-    for (int64_t q = first; q < last; q++) {
-        for (int64_t i = 0; i < real; i++) {
-            const uint16_t *pair = from + i * line + 2 * q * step;
-            to[q * all + i] = pair[0] | (uint32_t)pair[step] << 16;
-        }
-        for (int64_t i = real; i < all; i++) to[q * all + i] = 0;
-    }
-}
-
-/* Numbers of one vector, which are 0 to 15, and of a second, which begin at 32, in turn. */
-INLINE __m512i turns(void) {
-    const __m512i lane = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
-    return _mm512_or_si512(lane, _mm512_slli_epi32(_mm512_add_epi32(lane, _mm512_set1_epi32(32)), 16));
-}
-
-INLINE void lay(uint32_t *to, int64_t all, int64_t real, const uint16_t *from, int64_t line, int64_t step, int64_t k) {
-    const __m512i in_turn = turns();
-    int64_t q = 0;
-    if (line == 1 && real == all && all % LANES == 0)
-        for (; q < k / 2; q++)
-            for (int64_t i = 0; i < all; i += LANES) {
-                const uint16_t *pair = from + 2 * q * step + i;
-                const __m512i even = _mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)pair));
-                const __m512i odd = _mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)(pair + step)));
-                _mm512_storeu_si512(to + q * all + i, _mm512_permutex2var_epi16(even, in_turn, odd));
-            }
-    else if (step == 1 && real == all)
-        for (; q + 8 <= k / 2; q += 8)
-            for (int64_t i = 0; i < all; i += 8) turn(to + q * all + i, all, from + i * line + 2 * q, line);
-    lay_each(to, all, real, from, line, step, q, k / 2);
-    if (k % 2)
-        for (int64_t i = 0; i < all; i++) to[k / 2 * all + i] = i < real ? from[i * line + (k - 1) * step] : 0;
-}
-
-static int64_t at_most(int64_t n, int64_t limit) { return n < limit ? n : limit; }
 
 /* Where an operand of an item begins, by its steps in bytes over the batch. */
 INSTRUCTIONS static int lay_left(void *context, ptrdiff_t lo, ptrdiff_t hi) {
@@ -129,56 +71,11 @@ INSTRUCTIONS static int lay_right(void *context, ptrdiff_t lo, ptrdiff_t hi) {
 }
 
 typedef struct {
-    uint16_t *c;
-    int64_t row, col, rows, cols;
-    float alpha, beta;
+    place_t to;
     float *sums;               /* of this tile, ROWS x COLUMNS, between stretches */
     int first, last;           /* whether this is the first and the last stretch */
-    int plain;                 /* C = A B by rows */
     int64_t a_row;             /* bytes between rows of A */
 } target_t;
-
-/* As tgx_f32_to_bf16. */
-INLINE __m256i round_lanes(__m512 v) {
-    const __m512i bits = _mm512_castps_si512(v);
-    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
-    const __m512i sum = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
-    const __mmask16 nan = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
-    return _mm512_cvtepi32_epi16(_mm512_srli_epi32(_mm512_mask_mov_epi32(sum, nan, _mm512_set1_epi32(0x7fc00000)), 16));
-}
-
-/* The same of sums as the products leave them, of which none is subnormal. */
-INLINE __m256i round_sums(__m512 v) {
-    const __mmask16 nan = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
-    return _mm256_mask_mov_epi16((__m256i)_mm512_cvtneps_pbh(v), nan, _mm256_set1_epi16(0x7fc0));
-}
-
-INLINE __m512 widen_lanes(__m256i v) { return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(v), 16)); }
-
-INLINE void put(const target_t *t, int64_t r, int64_t q, __m512 sum) {
-    const int64_t valid = at_most(t->cols - q * LANES, LANES);
-    const __mmask16 mask = (__mmask16)((1u << valid) - 1);
-    uint16_t *c = t->c + r * t->row + q * LANES * t->col, lanes[LANES];
-    if (t->plain) {
-        _mm256_mask_storeu_epi16(c, mask, round_sums(sum));
-        return;
-    }
-    if (t->alpha != 1) sum = _mm512_mul_ps(sum, _mm512_set1_ps(t->alpha));
-    if (t->beta != 0) {
-        __m256i old = _mm256_maskz_loadu_epi16(mask, c);
-        if (t->col != 1) {
-            for (int64_t i = 0; i < valid; i++) lanes[i] = c[i * t->col];
-            old = _mm256_maskz_loadu_epi16(mask, lanes);
-        }
-        sum = _mm512_fmadd_ps(widen_lanes(old), _mm512_set1_ps(t->beta), sum);
-    }
-    if (t->col == 1) {
-        _mm256_mask_storeu_epi16(c, mask, round_lanes(sum));
-        return;
-    }
-    _mm256_storeu_si256((__m256i *)lanes, round_lanes(sum));
-    for (int64_t i = 0; i < valid; i++) c[i * t->col] = lanes[i];
-}
 
 INLINE void tile(const int vectors, const int direct, int64_t count, const char *a, const uint32_t *b, const target_t *t) {
     const int64_t row = direct ? t->a_row : 4, step = direct ? 4 : 4 * ROWS;
@@ -199,15 +96,15 @@ INLINE void tile(const int vectors, const int direct, int64_t count, const char 
             for (int q = 0; q < vectors; q++) sum[r][q] = _mm512_dpbf16_ps(sum[r][q], (__m512bh)factor, (__m512bh)in[q]);
         }
     }
-    if (t->last && t->plain && t->rows == ROWS && t->cols == vectors * LANES) {
+    if (t->last && t->to.plain && t->to.rows == ROWS && t->to.cols == vectors * LANES) {
         for (int r = 0; r < ROWS; r++)
-            for (int q = 0; q < vectors; q++) _mm256_storeu_si256((__m256i *)(t->c + r * t->row + q * LANES), round_sums(sum[r][q]));
+            for (int q = 0; q < vectors; q++) _mm256_storeu_si256((__m256i *)(t->to.c + r * t->to.row + q * LANES), round_sums(sum[r][q]));
         return;
     }
     for (int r = 0; r < ROWS; r++)
         for (int q = 0; q < vectors; q++) {
             if (!t->last) _mm512_storeu_ps(t->sums + r * COLUMNS + q * LANES, sum[r][q]);
-            else if (r < t->rows) put(t, r, q, sum[r][q]);
+            else if (r < t->to.rows) put(&t->to, r, q, sum[r][q]);
         }
 }
 
@@ -242,9 +139,9 @@ static int multiply(void *context, ptrdiff_t lo, ptrdiff_t hi) {
             for (int64_t r = top; r < last; r++) {
                 const char *a = (const char *)(j->left + (item * j->left_panels + r) * ROWS * all + first * ROWS);
                 const uint32_t *of_b = b + first * vectors * LANES;
-                const target_t t = {c + r * ROWS * s->c_row, s->c_row, s->c_col, at_most(s->m - r * ROWS, ROWS), cols, (float)p->alpha.f,
-                                    (float)p->beta.f, sums[r - top], first == 0, first + STRETCH >= all,
-                                    s->c_col == 1 && p->alpha.f == 1 && p->beta.f == 0, 2 * s->a_row};
+                const target_t t = {{c + r * ROWS * s->c_row, s->c_row, s->c_col, at_most(s->m - r * ROWS, ROWS), cols,
+                                     (float)p->alpha.f, (float)p->beta.f, s->c_col == 1 && p->alpha.f == 1 && p->beta.f == 0},
+                                    sums[r - top], first == 0, first + STRETCH >= all, 2 * s->a_row};
                 if (j->direct) a = p->a + tgx_item_place(p, p->a_step, item) + r * ROWS * t.a_row + 4 * first;
                 tiles[j->direct][vectors - 1](at_most(all - first, STRETCH), a, of_b, &t);
             }
@@ -253,6 +150,7 @@ static int multiply(void *context, ptrdiff_t lo, ptrdiff_t hi) {
 }
 
 int tgx_bf16_product_run(tgx_call *c, const tgx_product *p, int one_b) {
+    if (tgx_has_bf16_tiles()) return tgx_bf16_tiles_run(c, p, one_b);
     const tgx_shape *s = &p->s;
     job_t j = {.p = p, .left = c->scratch, .one_b = one_b};
     int code;
@@ -267,6 +165,7 @@ int tgx_bf16_product_run(tgx_call *c, const tgx_product *p, int one_b) {
     return c->services->parallel_for(multiply, &j, units, grain);
 }
 #else
+int64_t tgx_bf16_product_room(int64_t m, int64_t n, int64_t k, int64_t left, int64_t right) { return 0; }
 int tgx_is_bf16_product(int64_t m, int64_t n, int64_t k) { return 0; }
 int tgx_bf16_product_run(tgx_call *c, const tgx_product *p, int one_b) { return TGX_FAILED; }
 #endif

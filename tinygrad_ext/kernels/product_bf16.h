@@ -1,7 +1,8 @@
-/* Products of bfloat16 matrices by an instruction that multiplies two pairs and adds both to a float (AVX512-BF16).
+/* Products of bfloat16 matrices by an instruction that multiplies two pairs and adds both to a float (AVX512-BF16), or by one that
+ * does so for tiles of matrices (AMX).
  *
- * Sums are float32 and rounded once. The instruction rounds once for each product, takes subnormal operands as zero and gives
- * none, as it does in other libraries. Where it is missing, or for less work, operands are widened instead. */
+ * Sums are float32 and rounded once. Both round once for each product, take subnormal operands as zero and give none, as they
+ * do in other libraries. Where it is missing, or for less work, operands are widened instead. */
 #ifndef TGX_PRODUCT_BF16_H
 #define TGX_PRODUCT_BF16_H
 #include "product.h"
