@@ -39,7 +39,7 @@ every_dtype = pytest.mark.parametrize("dtype", [tg.float32, tg.float64, tg.compl
 
 
 @every_dtype
-@pytest.mark.parametrize("n, k", [(2, 1), (9, 4), (30, 1), (30, 3), (130, 4), (130, 5)])
+@pytest.mark.parametrize("n, k", [(2, 1), (9, 4), (9, 40), (24, 33), (30, 1), (30, 3), (130, 4), (130, 5)])
 def test_triangles_by_rows_and_columns_solve_for_few_and_many_sides(n, k, dtype):
     A, B = matrices(n, n, dtype=dtype) / n + 2 * tg.eye(n, dtype=dtype), matrices(n, k, dtype=dtype)
     for upper, unit, left in itertools.product([False, True], repeat=3):

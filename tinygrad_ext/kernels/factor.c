@@ -58,6 +58,14 @@ int64_t tgx_lu(const tgx_blas *blas, int dtype, char *a, int64_t m, int64_t n, i
     return tgx_lapack_int(blas, &info, 0);
 }
 
+int tgx_triangle_is_small(int64_t n) { return n <= SMALL; }
+
+void tgx_triangle_solve_rows(int dtype, const char *a, char *b, int64_t n, int64_t k, int lower, int turned, int unit) {
+#define ARGS(T) (const T *)a, n, (T *)b, k, lower, turned, unit
+    FOR_DTYPE(dtype, triangle_rows, ARGS);
+#undef ARGS
+}
+
 static void exchange(char *b, int64_t n, int64_t k, const int32_t *pivots, int size, int backward) {
     char kept[16];
     for (int64_t c = 0; c < k; c++, b += n * size)

@@ -13,6 +13,9 @@ void tgx_lu_solve(const tgx_blas *blas, int dtype, const char *lu, const int32_t
                   int turned);
 /* X of op(A) X = B in B's place. */
 void tgx_triangle_solve(const tgx_blas *blas, int dtype, const char *a, char *b, int64_t n, int64_t k, int lower, int turned, int unit);
+/* The same of a small triangle, with B row by row. */
+int tgx_triangle_is_small(int64_t n);
+void tgx_triangle_solve_rows(int dtype, const char *a, char *b, int64_t n, int64_t k, int lower, int turned, int unit);
 /* A's upper triangle becomes U of U^H U = A. Returns LAPACK's info. */
 int64_t tgx_cholesky(const tgx_blas *blas, int dtype, char *a, int64_t n);
 /* The inverse in the place of what tgx_lu made; `work` for n * 64 numbers. */

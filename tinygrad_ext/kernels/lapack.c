@@ -32,6 +32,22 @@ void *tgx_routine_needed(tgx_call *c, const char *title, int routine, int dtype)
     return found;
 }
 
+int tgx_matrix_batch(tgx_call *c, const tgx_tensor *a, const tgx_tensor *b, int64_t *sizes, const char *title) {
+    tgx_tensor one = *a, two = *b;
+    int rank = 0;
+    one.rank -= 2, two.rank -= 2;
+    if (tgx_broadcast(sizes, &rank, &one) || tgx_broadcast(sizes, &rank, &two))
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "%s: the dimensions in front of the matrices must broadcast, but the tensors have the shapes %s and %s",
+                        title, tgx_shape_text(a), tgx_shape_text(b));
+    return rank;
+}
+
+int tgx_matrix_same_dtype(tgx_call *c, const tgx_tensor *a, const tgx_tensor *b, const char *title) {
+    if (a->dtype == b->dtype) return 0;
+    return tgx_fail(c, TGX_RUNTIME_ERROR, "%s: Expected A and B to have the same dtype, but found A of type %s and B of type %s instead: convert one of "
+                    "them with .to(dtype)", title, tgx_dtype_title(a->dtype), tgx_dtype_title(b->dtype));
+}
+
 int64_t tgx_matrix_count(const tgx_tensor *t) {
     int64_t n = 1;
     for (int i = 0; i < t->rank - 2; i++) n *= t->sizes[i];

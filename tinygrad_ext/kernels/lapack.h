@@ -59,6 +59,9 @@ int tgx_matrix_check(tgx_call *c, const tgx_tensor *t, const char *title, const 
 void *tgx_routine_needed(tgx_call *c, const char *title, int routine, int dtype);
 /* How many matrices a tensor holds, and how they are cut: `work` is about the multiplications for one. */
 int64_t tgx_matrix_count(const tgx_tensor *t);
+/* Sizes of the batch in which matrices of both stand, which broadcast; its rank or TGX_FAILED. */
+int tgx_matrix_batch(tgx_call *c, const tgx_tensor *a, const tgx_tensor *b, int64_t *sizes, const char *title);
+int tgx_matrix_same_dtype(tgx_call *c, const tgx_tensor *a, const tgx_tensor *b, const char *title);
 int64_t tgx_matrix_parts(int64_t count, double work);
 /* Of shape: scratch for so many pieces of so many bytes, rounded up. Returns the bytes of a piece. */
 int64_t tgx_matrix_scratch(tgx_call *c, int64_t parts, int64_t bytes);

@@ -64,6 +64,24 @@ static void NAME(triangle)(const T *a, int64_t n, T *b, int64_t k, int lower, in
             }
         }
 }
+
+/* The same of sides that stand row by row: a row takes what the rows before it give, for all sides at once. */
+static void NAME(triangle_rows)(const T *a, int64_t n, T *b, int64_t k, int lower, int turned, int unit) {
+    const int forward = lower == !turned;
+    const int64_t down = turned ? n : 1, across = turned ? 1 : n;
+    for (int64_t s = 0; s < n; s++) {
+        const int64_t j = forward ? s : n - 1 - s;
+        T *restrict own = b + j * k;
+        for (int64_t q = 0; q < s; q++) {
+            const int64_t i = forward ? q : n - 1 - q;
+            const T *restrict other = b + i * k;
+            const T by = turned == 2 ? CONJ(a[j * down + i * across]) : a[j * down + i * across];
+            for (int64_t c = 0; c < k; c++) own[c] -= by * other[c];
+        }
+        const T by = turned == 2 ? CONJ(a[j * n + j]) : a[j * n + j];
+        for (int64_t c = 0; c < k && !unit; c++) own[c] /= by;
+    }
+}
 #undef T
 #undef NAME
 #undef CONJ

@@ -3,6 +3,8 @@
 #include "lanes.h"
 #include <math.h>
 
+enum { MANY_SIDES = 32 };
+
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static int32_t *ints(const tgx_tensor *t) { return (int32_t *)t->data; }
 static int64_t rows(const tgx_tensor *t) { return t->sizes[t->rank - 2]; }
@@ -156,28 +158,12 @@ static int64_t place(const tgx_tensor *t, const int64_t *sizes, int rank, int64_
     return at;
 }
 
-/* The batch of two tensors; its rank or TGX_FAILED. */
-static int common(tgx_call *c, const tgx_tensor *a, const tgx_tensor *b, int64_t *sizes, const char *title) {
-    tgx_tensor one = *a, two = *b;
-    int rank = 0;
-    one.rank -= 2, two.rank -= 2;
-    if (tgx_broadcast(sizes, &rank, &one) || tgx_broadcast(sizes, &rank, &two))
-        return tgx_fail(c, TGX_RUNTIME_ERROR, "%s: the dimensions in front of the matrices must broadcast, but the tensors have the shapes %s and %s",
-                        title, tgx_shape_text(a), tgx_shape_text(b));
-    return rank;
-}
-
-static int same_dtype(tgx_call *c, const tgx_tensor *a, const tgx_tensor *b, const char *title) {
-    if (a->dtype == b->dtype) return 0;
-    return tgx_fail(c, TGX_RUNTIME_ERROR, "%s: Expected A and B to have the same dtype, but found A of type %s and B of type %s instead: convert one of "
-                    "them with .to(dtype)", title, tgx_dtype_title(a->dtype), tgx_dtype_title(b->dtype));
-}
-
 /* A square, and B of as many rows; result k has B's matrices in the common batch. */
 static int system_shape(tgx_call *c, const tgx_tensor *a, const tgx_tensor *b, int k, const char *title) {
     int64_t sizes[TGX_MAX_DIMS];
-    if (look(c) || tgx_matrix_check(c, a, title, "A", 1) || tgx_matrix_check(c, b, title, "B", 0) || same_dtype(c, a, b, title)) return TGX_FAILED;
-    int rank = common(c, a, b, sizes, title);
+    if (look(c) || tgx_matrix_check(c, a, title, "A", 1) || tgx_matrix_check(c, b, title, "B", 0)) return TGX_FAILED;
+    if (tgx_matrix_same_dtype(c, a, b, title)) return TGX_FAILED;
+    int rank = tgx_matrix_batch(c, a, b, sizes, title);
     if (rank < 0) return TGX_FAILED;
     if (rows(a) != rows(b))
         return tgx_fail(c, TGX_RUNTIME_ERROR, "%s: Incompatible shapes of A and B for the equation AX = B (%lldx%lld and %lldx%lld)", title,
@@ -310,10 +296,17 @@ static void triangle_one(tgx_matrices *job, int64_t i, char *scratch) {
     const tgx_tensor *a = tgx_in(c, 0), *b = tgx_in(c, 1), *x = tgx_out(c, 0);
     int64_t n = rows(a), k = columns(b), of = place(a, x->sizes, x->rank - 2, i), at = place(b, x->sizes, x->rank - 2, i);
     int size = tgx_itemsize[job->dtype], upper = (int)tgx_int(c, 2), as_is = by_columns(a);
+    char *to = x->data + i * n * k * size;
+    if (tgx_triangle_is_small(n)) {
+        memcpy(to, b->data + at * n * k * size, (size_t)(n * k * size));
+        tgx_triangle_solve_rows(job->dtype, a->data + of * n * n * size, to, n, k, as_is != upper, as_is ? TGX_AS_IT_IS : TGX_TURNED,
+                                (int)tgx_int(c, 3));
+        return;
+    }
     tgx_turn(scratch, n, b->data + at * n * k * size, k, n, k, size);
     tgx_triangle_solve(job->blas, job->dtype, a->data + of * n * n * size, scratch, n, k, as_is != upper,
                        as_is ? TGX_AS_IT_IS : TGX_TURNED, (int)tgx_int(c, 3));
-    tgx_turn(x->data + i * n * k * size, k, scratch, n, k, n, size);
+    tgx_turn(to, k, scratch, n, k, n, size);
 }
 
 static void triangle_some(tgx_matrices *job, int64_t i, int64_t count, char *scratch) {
@@ -327,12 +320,17 @@ static void triangle_some(tgx_matrices *job, int64_t i, int64_t count, char *scr
     tgx_lanes_give(job->lanes, x->data, side, i, count, n * k, job->dtype);
 }
 
+/* Lanes hold an element of several matrices; of many sides those of one matrix fill them. */
+static const tgx_lane_ops *triangle_lanes(int64_t count, const tgx_tensor *a, const tgx_tensor *b) {
+    return columns(b) > MANY_SIDES ? NULL : tgx_lanes_for(count, rows(a), rows(a), a->dtype);
+}
+
 static int triangle_shape(tgx_call *c) {
     const tgx_tensor *a = tgx_in(c, 0), *b = tgx_in(c, 1);
     if (system_shape(c, a, b, 0, "linalg.solve_triangular")) return TGX_FAILED;
     double work = (double)rows(a) * (double)rows(a) * (double)columns(b);
     int64_t count = result_count(&c->outputs[0]);
-    if (count != 1 || !by_columns(a) || tgx_lanes_for(count, rows(a), rows(a), a->dtype)) tgx_need_dense(c, 0);
+    if (count != 1 || !by_columns(a) || triangle_lanes(count, a, b)) tgx_need_dense(c, 0);
     tgx_need_dense(c, 1);
     tgx_matrix_scratch(c, tgx_matrix_parts(count, work), piece_bytes(a, count, side_bytes(b), rows(a) * (rows(a) + columns(b))));
     return 0;
@@ -341,7 +339,7 @@ static int triangle_shape(tgx_call *c) {
 static int triangle_run(tgx_call *c) {
     const tgx_tensor *x = tgx_out(c, 0);
     tgx_matrices job = {.c = c, .one = triangle_one, .some = triangle_some, .count = tgx_matrix_count(x), .dtype = x->dtype};
-    job.lanes = tgx_lanes_for(job.count, rows(tgx_in(c, 0)), rows(tgx_in(c, 0)), x->dtype);
+    job.lanes = triangle_lanes(job.count, tgx_in(c, 0), x);
     return tgx_matrix_run(&job);
 }
 TGX_KERNEL(_solve_triangular, triangle_shape, triangle_run, 0)
