@@ -181,7 +181,8 @@ class Distribution:
         return tg.exp(self.entropy())
 
     def _extended_shape(self, sample_shape=()):
-        return tg.Size(sample_shape) + self._batch_shape + self._event_shape
+        own = self._batch_shape + self._event_shape if self._event_shape else self._batch_shape
+        return own if isinstance(sample_shape, tuple) and not sample_shape else tg.Size(sample_shape) + own
 
     def _validate_sample(self, value):
         if not isinstance(value, tg.Tensor):

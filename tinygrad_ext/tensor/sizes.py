@@ -39,6 +39,8 @@ def broadcast_shapes(*shapes):
 
 def _as_sizes(shape):
     """A shape as a tuple of ints that are not negative."""
+    if type(shape) is Size:
+        return shape
     if not isinstance(shape, Sequence) and not hasattr(shape, "__index__"):
         raise RuntimeError(
             f"broadcast_shapes(): Input shapes should be of type ints, a tuple of ints, or a list of ints, got {shape}"
