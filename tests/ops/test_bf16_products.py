@@ -28,6 +28,7 @@ SIZES = [
     ((), 600, 96, 70),
     ((), 9, 1024, 560),
     ((), 1060, 544, 32),
+    ((), 560, 1024, 9),
 ]
 each_size = pytest.mark.parametrize(("batch", "m", "k", "n"), SIZES)
 

@@ -32,7 +32,8 @@ enum {
 
 int tgx_is_bf16_product(int64_t m, int64_t n, int64_t k) {
     static int has = -1;
-    if (m < LEAST_ROWS || n < LEAST_COLUMNS || k < LEAST_DEPTH || (double)m * (double)n * (double)k < LEAST_WORK) return 0;
+    if (m < LEAST_ROWS || n < LEAST_ROWS || k < LEAST_DEPTH || (double)m * (double)n * (double)k < LEAST_WORK) return 0;
+    if (n < LEAST_COLUMNS && !tgx_has_bf16_tiles()) return 0;
     if (has < 0) has = tgx_cpu_level() == 2 && __builtin_cpu_supports("avx512bf16");
     return has;
 }
