@@ -7,7 +7,7 @@
  * than they spare. */
 #include "conv_overlaps.h"
 #include "lapack.h"
-#include "product.h"
+#include "product_blocks.h"
 
 enum {
     LEAST_WORK = 1 << 20,      /* multiplications */
@@ -34,9 +34,14 @@ static int64_t together(const tgx_conv_sizes *g) {
     return g->n < most ? g->n : most;
 }
 
+static int64_t columns_bytes(const tgx_conv_sizes *g, int dtype) {
+    const int64_t images = together(g);
+    return tgx_round64(images * positions(g) * (rows(g) + (images > 1 ? g->outputs : 0)) * tgx_itemsize[dtype]);
+}
+
 void tgx_conv_overlaps_room(tgx_call *c, const tgx_conv_sizes *g, int dtype) {
     const int64_t images = together(g);
-    c->scratch_bytes = images * positions(g) * (rows(g) + (images > 1 ? g->outputs : 0)) * tgx_itemsize[dtype];
+    c->scratch_bytes = columns_bytes(g, dtype) + tgx_block_product_room(dtype, rows(g), images * positions(g), g->outputs);
 }
 
 typedef struct { const tgx_conv_sizes *g; const char *columns; char *to; int64_t images; } add_t;
@@ -91,6 +96,7 @@ int tgx_conv_overlaps(tgx_call *c, const tgx_conv_sizes *g, const tgx_tensor *gr
         tgx_product p = {.s = {k, images * n, o, 1, k, images * n, 1, images * n, 1}, .dtype = grad->dtype, .a = w->data,
                          .b = images > 1 ? turned : (char *)from, .c = columns, .batches = 1};
         p.alpha.f = 1, p.alpha.i = 1;
+        if (c->scratch_bytes > columns_bytes(g, grad->dtype)) p.room = (char *)c->scratch + columns_bytes(g, grad->dtype);
         if ((code = tgx_product_run(c, &p))) return code;
         add_t add = {g, columns, tgx_out(c, 0)->data + image * plane * size, images};
         code = tgx_range(c, size == 4 ? add_float : add_double, &add, images * g->channels, 1 + TGX_SMALL / (n * g->kernel[0] * g->kernel[1]));

@@ -7,7 +7,7 @@
  * times as long as OpenBLAS, and 8 times where a window is the image. */
 #include "conv_products.h"
 #include "lapack.h"
-#include "product.h"
+#include "product_blocks.h"
 
 enum { LEAST_WORK = 1 << 18 };  /* multiplications; below, a call of the library costs more than it spares */
 
@@ -20,6 +20,11 @@ static int64_t depth(const tgx_conv_sizes *g) { return g->channels * g->kernel[0
 /* Whether each element is in a window. */
 static int whole(const tgx_conv_sizes *g) { return depth(g) * windows(g) == g->channels * g->size[0] * g->size[1]; }
 static int turns(const tgx_conv_sizes *g) { return !whole(g) || (windows(g) > 1 && g->kernel[0] * g->kernel[1] > 1); }
+static int64_t at_least(int64_t n, int64_t limit) { return n > limit ? n : limit; }
+
+static int64_t turned_bytes(const tgx_conv_sizes *g, int dtype) {
+    return turns(g) ? tgx_round64(g->n * depth(g) * windows(g) * tgx_itemsize[dtype]) : 0;
+}
 
 int tgx_conv_is_product(const tgx_call *c, const tgx_conv_sizes *g, int dtype) {
     if ((dtype != TGX_F32 && dtype != TGX_F64) || g->groups != 1 || g->n == 0 || !apart(g, 0) || !apart(g, 1)) return 0;
@@ -29,7 +34,8 @@ int tgx_conv_is_product(const tgx_call *c, const tgx_conv_sizes *g, int dtype) {
 }
 
 void tgx_conv_product_room(tgx_call *c, const tgx_conv_sizes *g, int dtype) {
-    if (turns(g)) c->scratch_bytes = g->n * depth(g) * windows(g) * tgx_itemsize[dtype];
+    const int64_t most = at_least(at_least(g->n, g->outputs), at_least(depth(g), windows(g)));
+    c->scratch_bytes = turned_bytes(g, dtype) + tgx_block_product_room(dtype, most, most, most);
 }
 
 /* ---- the order of windows ---------------------------------------------------------------------------------------- */
@@ -63,8 +69,9 @@ static int turn(tgx_call *c, const tgx_conv_sizes *g, char *image, int64_t size,
 /* ---- products ---------------------------------------------------------------------------------------------------- */
 
 /* C = A B, or C + A B, for each image where `batches` is not 1; what is the same for all has a step of 0. */
-static int multiply(tgx_call *c, int dtype, tgx_shape s, char *a, char *b, char *to, int add, int64_t batches, const int64_t step[3]) {
+static int multiply(tgx_call *c, const tgx_conv_sizes *g, int dtype, tgx_shape s, char *a, char *b, char *to, int add, int64_t batches, const int64_t step[3]) {
     tgx_product p = {.s = s, .dtype = dtype, .a = a, .b = b, .c = to, .rank = batches > 1, .batches = batches};
+    if (c->scratch_bytes > turned_bytes(g, dtype)) p.room = (char *)c->scratch + turned_bytes(g, dtype);
     p.alpha.f = 1, p.alpha.i = 1, p.beta.f = add, p.beta.i = add;
     p.sizes[0] = batches, p.a_step[0] = step[0] * tgx_itemsize[dtype], p.b_step[0] = step[1] * tgx_itemsize[dtype];
     p.c_step[0] = step[2] * tgx_itemsize[dtype];
@@ -88,16 +95,16 @@ int tgx_conv_product(tgx_call *c, const tgx_conv_sizes *g, const tgx_tensor *x, 
         if ((code = turn(c, g, x->data, tgx_itemsize[x->dtype], 0))) return code;
     }
     if (bias) start_with(out, bias, n);
-    if (n == 1) return multiply(c, x->dtype, (tgx_shape){g->n, o, k, k, 1, 1, k, o, 1}, columns, w->data, out->data, bias != NULL, 1, (int64_t[]){0, 0, 0});
-    return multiply(c, x->dtype, (tgx_shape){o, n, k, k, 1, n, 1, n, 1}, w->data, columns, out->data, bias != NULL, g->n, (int64_t[]){0, k * n, o * n});
+    if (n == 1) return multiply(c, g, x->dtype, (tgx_shape){g->n, o, k, k, 1, 1, k, o, 1}, columns, w->data, out->data, bias != NULL, 1, (int64_t[]){0, 0, 0});
+    return multiply(c, g, x->dtype, (tgx_shape){o, n, k, k, 1, n, 1, n, 1}, w->data, columns, out->data, bias != NULL, g->n, (int64_t[]){0, k * n, o * n});
 }
 
 int tgx_conv_product_input_grad(tgx_call *c, const tgx_conv_sizes *g, const tgx_tensor *grad, const tgx_tensor *w) {
     const tgx_tensor *out = tgx_out(c, 0);
     const ptrdiff_t o = g->outputs, k = depth(g), n = windows(g);
     char *columns = turns(g) ? c->scratch : out->data;
-    if (n == 1) return multiply(c, grad->dtype, (tgx_shape){g->n, k, o, o, 1, k, 1, k, 1}, grad->data, w->data, columns, 0, 1, (int64_t[]){0, 0, 0});
-    int code = multiply(c, grad->dtype, (tgx_shape){k, n, o, 1, k, n, 1, n, 1}, w->data, grad->data, columns, 0, g->n, (int64_t[]){0, o * n, k * n});
+    if (n == 1) return multiply(c, g, grad->dtype, (tgx_shape){g->n, k, o, o, 1, k, 1, k, 1}, grad->data, w->data, columns, 0, 1, (int64_t[]){0, 0, 0});
+    int code = multiply(c, g, grad->dtype, (tgx_shape){k, n, o, 1, k, n, 1, n, 1}, w->data, grad->data, columns, 0, g->n, (int64_t[]){0, o * n, k * n});
     return code || !turns(g) ? code : turn(c, g, out->data, tgx_itemsize[out->dtype], 1);
 }
 
@@ -110,9 +117,9 @@ int tgx_conv_product_weight_grad(tgx_call *c, const tgx_conv_sizes *g, const tgx
         columns = c->scratch;
         if ((code = turn(c, g, x->data, size, 0))) return code;
     }
-    if (n == 1) return multiply(c, x->dtype, (tgx_shape){o, k, g->n, 1, o, k, 1, k, 1}, grad->data, columns, to, 0, 1, (int64_t[]){0, 0, 0});
+    if (n == 1) return multiply(c, g, x->dtype, (tgx_shape){o, k, g->n, 1, o, k, 1, k, 1}, grad->data, columns, to, 0, 1, (int64_t[]){0, 0, 0});
     for (int64_t i = 0; i < g->n && !code; i++)
-        code = multiply(c, x->dtype, (tgx_shape){o, k, n, n, 1, 1, n, k, 1}, grad->data + i * o * n * size, columns + i * k * n * size, to, i > 0, 1,
+        code = multiply(c, g, x->dtype, (tgx_shape){o, k, n, n, 1, 1, n, k, 1}, grad->data + i * o * n * size, columns + i * k * n * size, to, i > 0, 1,
                         (int64_t[]){0, 0, 0});
     return code;
 }

@@ -6,6 +6,7 @@
  * the other, which costs it 1 to 5 in a hundred; cuts that all kernels of a BLAS treat alike could not be found. */
 #include "product.h"
 #include "isa.h"
+#include "product_blocks.h"
 
 enum how { SMALL, INTEGER, DOT, MATRIX_VECTOR, VECTOR_MATRIX, GEMM };
 
@@ -226,6 +227,7 @@ int tgx_product_run(tgx_call *c, tgx_product *p) {
         return 0;
     }
     if (p->s.m == 0 || p->s.n == 0 || p->batches == 0) return 0;
+    if (p->how == GEMM && p->room && tgx_is_block_product(p->dtype, p->s.m, p->s.n, p->s.k)) return tgx_block_product_run(c->services, p);
     p->services = c->services, p->whole = 0;
     describe(p);
     if (p->how > INTEGER && !(p->blas = c->services->blas())) return TGX_FAILED;

@@ -39,6 +39,7 @@ typedef struct {
     int rank;                  /* dimensions of the batch, and their sizes and steps in bytes */
     int64_t batches;
     int64_t sizes[TGX_MAX_DIMS], a_step[TGX_MAX_DIMS], b_step[TGX_MAX_DIMS], c_step[TGX_MAX_DIMS];
+    void *room;                /* see product_blocks.h; NULL: none */
     /* set by tgx_product_run */
     const tgx_services *services;
     const tgx_blas *blas;

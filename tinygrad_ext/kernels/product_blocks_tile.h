@@ -1,0 +1,197 @@
+/* The loops of product_blocks.c for one floating type T, whose vectors of 64 bytes are V. */
+enum { NAME(LANES) = 64 / sizeof(T), NAME(SIDE) = 32 / sizeof(T) };
+
+/* to[q to_row + i] = from[i from_row + q] for `lines` lines of `count` numbers, a square at a time. */
+INSTRUCTIONS static __attribute__((noinline)) void NAME(turn)(T *restrict to, int64_t to_row, const T *restrict from, int64_t from_row,
+                                                              int64_t lines, int64_t count) {
+    enum { S = NAME(SIDE) };
+    int64_t i = 0;
+    for (; i + S <= lines; i += S) {
+        const T *x = from + i * from_row;
+        int64_t q = 0;
+        for (; q + S <= count; q += S) NAME(square)(to + q * to_row + i, to_row, x + q, from_row);
+        for (; q < count; q++)
+            for (int64_t l = 0; l < S; l++) to[q * to_row + i + l] = x[l * from_row + q];
+    }
+    for (; i < lines; i++)
+        for (int64_t q = 0; q < count; q++) to[q * to_row + i] = from[i * from_row + q];
+}
+
+/* `real` of `all` lines, `line` apart, side by side: number 0 of all, then number 1, ..., which lie `step` apart; zeros for lines
+ * that are not there. */
+INSTRUCTIONS static void NAME(lay)(T *to, int64_t all, int64_t real, const T *from, int64_t line, int64_t step, int64_t count) {
+    enum { L = NAME(LANES) };
+    if (line == 1) {
+        for (int64_t i = 0; i < all; i += L) {
+            const MASK_OF_LANES in = MASK(real - i), out = MASK(all - i);
+            for (int64_t k = 0; k < count; k++) STORE(to + k * all + i, out, LOAD(from + k * step + i, in));
+        }
+        return;
+    }
+    if (step == 1) NAME(turn)(to, all, from, line, real, count);
+    else
+        for (int64_t k = 0; k < count; k++)
+            for (int64_t i = 0; i < real; i++) to[k * all + i] = from[i * line + k * step];
+    for (int64_t k = 0; k < count && real < all; k++)
+        for (int64_t i = real; i < all; i++) to[k * all + i] = 0;
+}
+
+/* Sums of a tile on their way to a C whose columns lie apart, as those of a transposed one. */
+INSTRUCTIONS static __attribute__((noinline)) void NAME(put_turned)(const T *restrict sums, int64_t width, const target_t *t) {
+    enum { L = NAME(LANES) };
+    T turned[ROWS * VECTORS * L] __attribute__((aligned(64)));
+    const MASK_OF_LANES mask = MASK(t->rows);
+    const V beta = SPREAD((T)t->beta);
+    NAME(turn)(turned, ROWS, sums, width, ROWS, width);
+    for (int64_t j = 0; j < at_most(t->cols, width); j++) {
+        T *to = (T *)t->c + j * t->col, *from = turned + j * ROWS;
+        if (t->row == 1) {
+            V v = LOAD(from, mask);
+            if (t->beta != 0) v = FUSED(beta, LOAD(to, mask), v);
+            STORE(to, mask, v);
+        } else
+            for (int64_t r = 0; r < t->rows; r++)
+                to[r * t->row] = t->beta != 0 ? FUSED_ONE((T)t->beta, to[r * t->row], from[r]) : from[r];
+    }
+}
+
+/* `copy`: a stretch of B as it lies in its matrix is laid out on the way. */
+INLINE void NAME(tile)(const int height, const int vectors, const int copies, int64_t count, const T *a, int64_t row, int64_t step,
+                       const T *b, int64_t b_row, T *copy, const target_t *t) {
+    enum { L = NAME(LANES) };
+    const int64_t ahead = AHEAD * b_row;
+    V sum[ROWS][VECTORS];
+    for (int r = 0; r < height; r++)
+        for (int q = 0; q < vectors; q++) sum[r][q] = (V){0};
+    if (t->col == 1)
+        for (int64_t r = 0; r < t->rows; r++)
+            for (int q = 0; q < vectors; q++) _mm_prefetch((const char *)((const T *)t->c + r * t->row + q * L), _MM_HINT_T0);
+    else
+        for (int64_t i = 0; i < at_most(t->cols, vectors * L); i++)
+            _mm_prefetch((const char *)((const T *)t->c + i * t->col), _MM_HINT_T0);
+    for (int64_t k = 0; k < count; k++, a += step, b += b_row, copy += vectors * L) {
+        V in[VECTORS];
+        for (int q = 0; q < vectors; q++) {
+            in[q] = WHOLE(b + q * L);
+            _mm_prefetch((const char *)(b + ahead + q * L), _MM_HINT_T0);
+        }
+        for (int q = 0; q < vectors && copies; q++) *(V *)(copy + q * L) = in[q];
+        for (int r = 0; r < height; r++) {
+            const V factor = SPREAD(a[r * row]);
+            for (int q = 0; q < vectors; q++) sum[r][q] = FUSED(factor, in[q], sum[r][q]);
+        }
+    }
+    const V alpha = SPREAD((T)t->alpha), beta = SPREAD((T)t->beta);
+    if (t->col != 1) {
+        T each[ROWS * VECTORS * L] __attribute__((aligned(64)));
+        for (int r = 0; r < height; r++)
+            for (int q = 0; q < vectors; q++) *(V *)(each + (r * vectors + q) * L) = sum[r][q] * alpha;
+        NAME(put_turned)(each, vectors * L, t);
+        return;
+    }
+    const int64_t rows = t->rows;
+#pragma GCC unroll 8
+    for (int r = 0; r < height; r++) {
+        if (r == rows) return;
+#pragma GCC unroll 3
+        for (int q = 0; q < vectors; q++) {
+            T *to = (T *)t->c + r * t->row + q * L;
+            const MASK_OF_LANES mask = MASK(t->cols - q * L);
+            V v = sum[r][q] * alpha;
+            if (t->beta != 0) v = FUSED(beta, LOAD(to, mask), v);
+            STORE(to, mask, v);
+        }
+    }
+}
+
+/* By themselves: gcc finds a register for each sum only so. */
+#define TILE(name, height, vectors, copies)                                                                                    \
+    INSTRUCTIONS static __attribute__((noinline)) void NAME(name##vectors)(int64_t count, const T *a, int64_t row, int64_t step, \
+                                                                           const T *b, int64_t b_row, T *copy, const target_t *t) { \
+        NAME(tile)(height, vectors, copies, count, a, row, step, b, b_row, copy, t);                                           \
+    }
+TILE(low_, ROWS / 2, 1, 0)
+TILE(low_, ROWS / 2, 2, 0)
+TILE(low_, ROWS / 2, 3, 0)
+TILE(tile_, ROWS, 1, 0)
+TILE(tile_, ROWS, 2, 0)
+TILE(tile_, ROWS, 3, 0)
+TILE(copy_, ROWS, 1, 1)
+TILE(copy_, ROWS, 2, 1)
+TILE(copy_, ROWS, 3, 1)
+#undef TILE
+typedef void NAME(tile_fn)(int64_t count, const T *a, int64_t row, int64_t step, const T *b, int64_t b_row, T *copy, const target_t *t);
+
+static NAME(tile_fn) *const NAME(tiles)[2][VECTORS] = {{NAME(tile_1), NAME(tile_2), NAME(tile_3)},
+                                                       {NAME(low_1), NAME(low_2), NAME(low_3)}};
+
+/* Eight rows of A, or what is left of them, laid out in `to` if their numbers are no neighbours. */
+INSTRUCTIONS static strip_t NAME(strip_of)(const job_t *j, int64_t item, int64_t top, T *to) {
+    const tgx_shape *s = &j->s;
+    const int64_t place = (top * s->a_row + j->k * s->a_col) * (int64_t)sizeof(T);
+    const strip_t there = {j->a + tgx_item_place(j->p, j->a_step, item) + place, s->a_row, 1, at_most(s->m - top, ROWS)};
+    if ((there.rows == ROWS || there.rows == ROWS / 2) && s->a_col == 1) return there;
+    NAME(lay)(to, ROWS, there.rows, (const T *)there.a, s->a_row, s->a_col, j->depth);
+    return (strip_t){(const char *)to, 1, ROWS, there.rows};
+}
+
+INLINE target_t NAME(target_of)(const job_t *j, int64_t item, int64_t top, int64_t rows, int64_t first) {
+    const tgx_shape *s = &j->s;
+    const int64_t col = first * NAME(LANES);
+    char *c = j->c + tgx_item_place(j->p, j->p->c_step, item) + (top * s->c_row + (j->col + col) * s->c_col) * (int64_t)sizeof(T);
+    return (target_t){c, s->c_row, s->c_col, rows, j->cols - col, j->p->alpha.f, j->k ? 1 : j->p->beta.f};
+}
+
+static const T *NAME(place_in_b)(const job_t *j, int64_t item, int64_t first) {
+    return (const T *)(j->b + tgx_item_place(j->p, j->b_step, item)) + (j->col + first * NAME(LANES)) * j->s.b_col + j->k * j->s.b_row;
+}
+
+/* Lays out panels of B, and multiplies them by the first strip of A on the way. Units are (item, panel). */
+INSTRUCTIONS static int NAME(begin)(void *context, ptrdiff_t lo, ptrdiff_t hi) {
+    enum { L = NAME(LANES) };
+    static NAME(tile_fn) *const copies[] = {NAME(copy_1), NAME(copy_2), NAME(copy_3)};
+    const job_t *j = context;
+    T room[ROWS * STRETCH] __attribute__((aligned(64)));
+    strip_t strip = {0};
+    for (int64_t unit = lo; unit < hi; unit++) {
+        const int64_t item = j->item + unit / j->panels;
+        const panel_t panel = panel_of(j->vectors, unit % j->panels);
+        if (unit == lo || unit % j->panels == 0) strip = NAME(strip_of)(j, item, 0, room);
+        const target_t t = NAME(target_of)(j, item, 0, strip.rows, panel.first);
+        const T *from = NAME(place_in_b)(j, item, panel.first);
+        T *to = (T *)j->room + (unit / j->panels * j->vectors + panel.first) * L * j->depth;
+        const int64_t real = at_most(t.cols, panel.count * L);
+        NAME(tile_fn) *const *tiles = NAME(tiles)[strip.rows <= ROWS / 2];
+        int64_t b_row = j->s.b_row;
+        if (j->s.b_col != 1 || real < panel.count * L) {
+            NAME(lay)(to, panel.count * L, real, from, j->s.b_col, b_row, j->depth);
+            from = to, b_row = panel.count * L;
+        } else if (!j->direct) tiles = copies;
+        tiles[panel.count - 1](j->depth, (const T *)strip.a, strip.row, strip.step, from, b_row, to, &t);
+    }
+    return 0;
+}
+
+/* What is left. Units are (item, strip, panel). */
+INSTRUCTIONS static int NAME(multiply)(void *context, ptrdiff_t lo, ptrdiff_t hi) {
+    enum { L = NAME(LANES) };
+    const job_t *j = context;
+    T room[ROWS * STRETCH] __attribute__((aligned(64)));
+    strip_t strip = {0};
+    for (int64_t unit = lo, next; unit < hi; unit = next) {
+        const int64_t place = unit / j->panels, item = place / j->strips, top = place % j->strips * ROWS;
+        next = at_most((place + 1) * j->panels, hi);
+        if (top == 0 && (item == 0 || !j->one_b)) continue;
+        strip = NAME(strip_of)(j, j->item + item, top, room);
+        NAME(tile_fn) *const *tiles = NAME(tiles)[strip.rows <= ROWS / 2];
+        for (; unit < next; unit++) {
+            const panel_t panel = panel_of(j->vectors, unit % j->panels);
+            const target_t t = NAME(target_of)(j, j->item + item, top, strip.rows, panel.first);
+            const T *b = (const T *)j->room + ((j->one_b ? 0 : item) * j->vectors + panel.first) * L * j->depth;
+            int64_t b_row = panel.count * L;
+            if (j->direct && t.cols >= b_row) b = NAME(place_in_b)(j, j->item + item, panel.first), b_row = j->s.b_row;
+            tiles[panel.count - 1](j->depth, (const T *)strip.a, strip.row, strip.step, b, b_row, NULL, &t);
+        }
+    }
+    return 0;
+}
