@@ -19,7 +19,7 @@ enum {
     AHEAD = 16,                /* steps from which on B is fetched */
     FEW_STRIPS = 4,
     ROOM = STRETCH * GROUP * 64,
-    LEAST_SIDE = 2,            /* of m and n */
+    LEAST_SIDE = 3,            /* of m and n: two rows are as quick by a BLAS */
     LEAST_WIDTH = 16,          /* of the larger of them */
     LEAST_DEPTH = 16,
     GRAIN = 1 << 18,           /* multiplications that one thread takes at least */
@@ -54,6 +54,7 @@ typedef struct {
     void *c;
     int64_t row, col, rows, cols;      /* cols: of the panel and all behind it */
     double alpha, beta;
+    int whole;                 /* all of the tile is there, and is written as it is or added */
 } target_t;
 
 #define MASK(n) ((n) >= L ? (MASK_OF_LANES)-1 : (n) > 0 ? (MASK_OF_LANES)((1u << (n)) - 1) : (MASK_OF_LANES)0)
@@ -89,10 +90,10 @@ INLINE void square_f64(double *to, int64_t to_row, const double *from, int64_t f
 #define MASK_OF_LANES __mmask16
 #define SPREAD(x) _mm512_set1_ps(x)
 #define FUSED(x, y, z) _mm512_fmadd_ps(x, y, z)
-#define FUSED_ONE(x, y, z) __builtin_fmaf(x, y, z)
 #define LOAD(from, mask) _mm512_maskz_loadu_ps(mask, from)
 #define STORE(to, mask, v) _mm512_mask_storeu_ps(to, mask, v)
 #define WHOLE(from) _mm512_loadu_ps(from)
+#define PUT(to, v) _mm512_storeu_ps(to, v)
 #include "product_blocks_tile.h"
 #undef T
 #undef V
@@ -100,20 +101,20 @@ INLINE void square_f64(double *to, int64_t to_row, const double *from, int64_t f
 #undef MASK_OF_LANES
 #undef SPREAD
 #undef FUSED
-#undef FUSED_ONE
 #undef LOAD
 #undef STORE
 #undef WHOLE
+#undef PUT
 #define T double
 #define V __m512d
 #define NAME(base) base##_f64
 #define MASK_OF_LANES __mmask8
 #define SPREAD(x) _mm512_set1_pd(x)
 #define FUSED(x, y, z) _mm512_fmadd_pd(x, y, z)
-#define FUSED_ONE(x, y, z) __builtin_fma(x, y, z)
 #define LOAD(from, mask) _mm512_maskz_loadu_pd(mask, from)
 #define STORE(to, mask, v) _mm512_mask_storeu_pd(to, mask, v)
 #define WHOLE(from) _mm512_loadu_pd(from)
+#define PUT(to, v) _mm512_storeu_pd(to, v)
 #include "product_blocks_tile.h"
 
 int tgx_is_block_product(int dtype, int64_t m, int64_t n, int64_t k) {

@@ -36,24 +36,52 @@ INSTRUCTIONS static void NAME(lay)(T *to, int64_t all, int64_t real, const T *fr
         for (int64_t i = real; i < all; i++) to[k * all + i] = 0;
 }
 
-/* Sums of a tile on their way to a C whose columns lie apart, as those of a transposed one. */
-INSTRUCTIONS static __attribute__((noinline)) void NAME(put_turned)(const T *restrict sums, int64_t width, const target_t *t) {
+/* Sums of a tile on their way to C: to a part of it, scaled, or to columns that lie apart, as those of a transposed one. */
+INSTRUCTIONS static __attribute__((noinline)) void NAME(put)(const T *sums, int64_t vectors, const target_t *t) {
     enum { L = NAME(LANES) };
     T turned[ROWS * VECTORS * L] __attribute__((aligned(64)));
-    const MASK_OF_LANES mask = MASK(t->rows);
-    const V beta = SPREAD((T)t->beta);
+    const int64_t width = vectors * L;
+    const MASK_OF_LANES side = MASK(t->rows);
+    const V alpha = SPREAD((T)t->alpha), beta = SPREAD((T)t->beta);
+    if (t->col == 1) {
+        for (int64_t q = 0; q < vectors; q++) {
+            const MASK_OF_LANES mask = MASK(t->cols - q * L);
+            for (int64_t r = 0; r < t->rows; r++) {
+                T *to = (T *)t->c + r * t->row + q * L;
+                V v = *(const V *)(sums + (r * vectors + q) * L) * alpha;
+                if (t->beta != 0) v = FUSED(beta, LOAD(to, mask), v);
+                STORE(to, mask, v);
+            }
+        }
+        return;
+    }
     NAME(turn)(turned, ROWS, sums, width, ROWS, width);
     for (int64_t j = 0; j < at_most(t->cols, width); j++) {
-        T *to = (T *)t->c + j * t->col, *from = turned + j * ROWS;
-        if (t->row == 1) {
-            V v = LOAD(from, mask);
-            if (t->beta != 0) v = FUSED(beta, LOAD(to, mask), v);
-            STORE(to, mask, v);
-        } else
-            for (int64_t r = 0; r < t->rows; r++)
-                to[r * t->row] = t->beta != 0 ? FUSED_ONE((T)t->beta, to[r * t->row], from[r]) : from[r];
+        T *to = (T *)t->c + j * t->col, lanes[L];
+        V v = LOAD(turned + j * ROWS, side) * alpha;
+        if (t->row != 1) {
+            if (t->beta != 0)
+                for (int64_t r = 0; r < t->rows; r++) lanes[r] = to[r * t->row];
+            if (t->beta != 0) v = FUSED(beta, LOAD(lanes, side), v);
+            STORE(lanes, side, v);
+            for (int64_t r = 0; r < t->rows; r++) to[r * t->row] = lanes[r];
+        } else {
+            if (t->beta != 0) v = FUSED(beta, LOAD(to, side), v);
+            STORE(to, side, v);
+        }
     }
 }
+
+/* Every sum, in so many words: of loops gcc makes an array in memory, of which only the inner one is in registers. */
+#define OF_ROW(DO, r) DO(r, 0) DO(r, 1) DO(r, 2)
+#define OF_TILE(DO) OF_ROW(DO, 0) OF_ROW(DO, 1) OF_ROW(DO, 2) OF_ROW(DO, 3) OF_ROW(DO, 4) OF_ROW(DO, 5) OF_ROW(DO, 6) OF_ROW(DO, 7)
+#define IS_THERE(r, q) ((r) < height && (q) < vectors)
+#define ZERO(r, q) sum[r][q] = (V){0};
+#define STEP(r, q) if (q == 0 && IS_THERE(r, q)) factor = SPREAD(a[r * row]); \
+    if (IS_THERE(r, q)) sum[r][q] = FUSED(factor, in[q], sum[r][q]);
+#define WRITE(r, q) if (IS_THERE(r, q)) PUT((T *)t->c + r * t->row + q * L, sum[r][q]);
+#define ADD(r, q) if (IS_THERE(r, q)) PUT((T *)t->c + r * t->row + q * L, WHOLE((T *)t->c + r * t->row + q * L) + sum[r][q]);
+#define KEEP(r, q) if (IS_THERE(r, q)) *(V *)(each + (r * vectors + q) * L) = sum[r][q];
 
 /* `copy`: a stretch of B as it lies in its matrix is laid out on the way. */
 INLINE void NAME(tile)(const int height, const int vectors, const int copies, int64_t count, const T *a, int64_t row, int64_t step,
@@ -61,8 +89,7 @@ INLINE void NAME(tile)(const int height, const int vectors, const int copies, in
     enum { L = NAME(LANES) };
     const int64_t ahead = AHEAD * b_row;
     V sum[ROWS][VECTORS];
-    for (int r = 0; r < height; r++)
-        for (int q = 0; q < vectors; q++) sum[r][q] = (V){0};
+    OF_TILE(ZERO)
     if (t->col == 1)
         for (int64_t r = 0; r < t->rows; r++)
             for (int q = 0; q < vectors; q++) _mm_prefetch((const char *)((const T *)t->c + r * t->row + q * L), _MM_HINT_T0);
@@ -70,39 +97,27 @@ INLINE void NAME(tile)(const int height, const int vectors, const int copies, in
         for (int64_t i = 0; i < at_most(t->cols, vectors * L); i++)
             _mm_prefetch((const char *)((const T *)t->c + i * t->col), _MM_HINT_T0);
     for (int64_t k = 0; k < count; k++, a += step, b += b_row, copy += vectors * L) {
-        V in[VECTORS];
+        V in[VECTORS], factor;
         for (int q = 0; q < vectors; q++) {
             in[q] = WHOLE(b + q * L);
             _mm_prefetch((const char *)(b + ahead + q * L), _MM_HINT_T0);
         }
         for (int q = 0; q < vectors && copies; q++) *(V *)(copy + q * L) = in[q];
-        for (int r = 0; r < height; r++) {
-            const V factor = SPREAD(a[r * row]);
-            for (int q = 0; q < vectors; q++) sum[r][q] = FUSED(factor, in[q], sum[r][q]);
-        }
+        OF_TILE(STEP)
     }
-    const V alpha = SPREAD((T)t->alpha), beta = SPREAD((T)t->beta);
-    if (t->col != 1) {
-        T each[ROWS * VECTORS * L] __attribute__((aligned(64)));
-        for (int r = 0; r < height; r++)
-            for (int q = 0; q < vectors; q++) *(V *)(each + (r * vectors + q) * L) = sum[r][q] * alpha;
-        NAME(put_turned)(each, vectors * L, t);
+    if (t->whole) {
+        if (t->beta == 0) { OF_TILE(WRITE) } else { OF_TILE(ADD) }
         return;
     }
-    const int64_t rows = t->rows;
-#pragma GCC unroll 8
-    for (int r = 0; r < height; r++) {
-        if (r == rows) return;
-#pragma GCC unroll 3
-        for (int q = 0; q < vectors; q++) {
-            T *to = (T *)t->c + r * t->row + q * L;
-            const MASK_OF_LANES mask = MASK(t->cols - q * L);
-            V v = sum[r][q] * alpha;
-            if (t->beta != 0) v = FUSED(beta, LOAD(to, mask), v);
-            STORE(to, mask, v);
-        }
-    }
+    T each[ROWS * VECTORS * L] __attribute__((aligned(64)));
+    OF_TILE(KEEP)
+    NAME(put)(each, vectors, t);
 }
+#undef ZERO
+#undef STEP
+#undef WRITE
+#undef ADD
+#undef KEEP
 
 /* By themselves: gcc finds a register for each sum only so. */
 #define TILE(name, height, vectors, copies)                                                                                    \
@@ -135,11 +150,13 @@ INSTRUCTIONS static strip_t NAME(strip_of)(const job_t *j, int64_t item, int64_t
     return (strip_t){(const char *)to, 1, ROWS, there.rows};
 }
 
-INLINE target_t NAME(target_of)(const job_t *j, int64_t item, int64_t top, int64_t rows, int64_t first) {
+INLINE target_t NAME(target_of)(const job_t *j, int64_t item, int64_t top, int64_t rows, panel_t panel) {
     const tgx_shape *s = &j->s;
-    const int64_t col = first * NAME(LANES);
+    const int64_t col = panel.first * NAME(LANES), width = panel.count * NAME(LANES);
     char *c = j->c + tgx_item_place(j->p, j->p->c_step, item) + (top * s->c_row + (j->col + col) * s->c_col) * (int64_t)sizeof(T);
-    return (target_t){c, s->c_row, s->c_col, rows, j->cols - col, j->p->alpha.f, j->k ? 1 : j->p->beta.f};
+    const double alpha = j->p->alpha.f, beta = j->k ? 1 : j->p->beta.f;
+    const int whole = rows % (ROWS / 2) == 0 && col + width <= j->cols && s->c_col == 1 && alpha == 1 && (beta == 0 || beta == 1);
+    return (target_t){c, s->c_row, s->c_col, rows, j->cols - col, alpha, beta, whole};
 }
 
 static const T *NAME(place_in_b)(const job_t *j, int64_t item, int64_t first) {
@@ -157,7 +174,7 @@ INSTRUCTIONS static int NAME(begin)(void *context, ptrdiff_t lo, ptrdiff_t hi) {
         const int64_t item = j->item + unit / j->panels;
         const panel_t panel = panel_of(j->vectors, unit % j->panels);
         if (unit == lo || unit % j->panels == 0) strip = NAME(strip_of)(j, item, 0, room);
-        const target_t t = NAME(target_of)(j, item, 0, strip.rows, panel.first);
+        const target_t t = NAME(target_of)(j, item, 0, strip.rows, panel);
         const T *from = NAME(place_in_b)(j, item, panel.first);
         T *to = (T *)j->room + (unit / j->panels * j->vectors + panel.first) * L * j->depth;
         const int64_t real = at_most(t.cols, panel.count * L);
@@ -186,7 +203,7 @@ INSTRUCTIONS static int NAME(multiply)(void *context, ptrdiff_t lo, ptrdiff_t hi
         NAME(tile_fn) *const *tiles = NAME(tiles)[strip.rows <= ROWS / 2];
         for (; unit < next; unit++) {
             const panel_t panel = panel_of(j->vectors, unit % j->panels);
-            const target_t t = NAME(target_of)(j, j->item + item, top, strip.rows, panel.first);
+            const target_t t = NAME(target_of)(j, j->item + item, top, strip.rows, panel);
             const T *b = (const T *)j->room + ((j->one_b ? 0 : item) * j->vectors + panel.first) * L * j->depth;
             int64_t b_row = panel.count * L;
             if (j->direct && t.cols >= b_row) b = NAME(place_in_b)(j, j->item + item, panel.first), b_row = j->s.b_row;
