@@ -29,6 +29,7 @@ SIZES = [
     ((), 20, 300, 1100),
     ((3,), 40, 300, 130),
     ((2, 3), 70, 330, 161),
+    ((), 513, 512, 640),
 ]
 each_size = pytest.mark.parametrize(("batch", "m", "k", "n"), SIZES)
 each_dtype = pytest.mark.parametrize("dtype", DTYPES, ids=str)

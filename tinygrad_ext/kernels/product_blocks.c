@@ -1,6 +1,7 @@
 /* B is laid out in panels of 48 columns (24 of float64), of as many columns and of a stretch of the depth that fit in the second
- * cache level; then strips of eight rows of A pass it, read where they lie if their numbers are neighbours, else laid out strip by
- * strip. A tile of 8 x 48 sums stays in registers for a stretch.
+ * cache level, the first strip of eight rows of A being multiplied on the way; then the other strips pass it, read where they lie
+ * if their numbers are neighbours, else laid out strip by strip. The product of the transposed matrices takes its place where that
+ * spares laying out, as for the few rows of a linear layer, whose weights are then read where they lie. A tile of 8 x 48 sums stays in registers for a stretch.
  *
  * An element is the sum of its stretches, each summed in order with fused steps. Stretches follow from the depth alone, so
  * an element has the same bits wherever it stands, however matrices lie, and with every number of threads. */
@@ -15,9 +16,10 @@
 enum {
     ROWS = 8, VECTORS = 3,     /* of a tile */
     STRETCH = 320,             /* of the depth at most */
-    GROUP = 18,                /* vectors of columns that are laid out together */
+    GROUP = 36,                /* vectors of columns that are laid out together; half of them where few strips pass them */
     AHEAD = 16,                /* steps from which on B is fetched */
-    FEW_STRIPS = 4,
+    FEW_STRIPS = 4, MANY_STRIPS = 64,
+    ALIKE = 2048,              /* bytes: rows that lie so far apart are copied, as they would share few places of the first level */
     ROOM = STRETCH * GROUP * 64,
     LEAST_SIDE = 3,            /* of m and n: two rows are as quick by a BLAS */
     LEAST_WIDTH = 16,          /* of the larger of them */
@@ -165,7 +167,8 @@ int tgx_block_product_run(const tgx_services *services, const tgx_product *p) {
     place(&j, p, cost(&flipped, lanes) < cost(&as_it_is, lanes));
     for (int d = 0; d < p->rank; d++) j.one_b &= j.b_step[d] == 0;
     const int64_t all = parts(j.s.n, lanes), stretches = parts(j.s.k, STRETCH);
-    const int64_t groups = parts(all, GROUP), vectors = parts(parts(all, groups), VECTORS) * VECTORS;
+    const int64_t groups = parts(all, parts(j.s.m, ROWS) < MANY_STRIPS ? GROUP / 2 : GROUP);
+    const int64_t vectors = parts(parts(all, groups), VECTORS) * VECTORS;
     const int64_t stretch = parts(parts(j.s.k, stretches), 8) * 8, together = j.one_b ? p->batches : ROOM / (64 * vectors * stretch);
     j.strips = parts(j.s.m, ROWS);
     j.direct = j.s.b_col == 1 && j.strips <= FEW_STRIPS;

@@ -145,7 +145,12 @@ INSTRUCTIONS static strip_t NAME(strip_of)(const job_t *j, int64_t item, int64_t
     const tgx_shape *s = &j->s;
     const int64_t place = (top * s->a_row + j->k * s->a_col) * (int64_t)sizeof(T);
     const strip_t there = {j->a + tgx_item_place(j->p, j->a_step, item) + place, s->a_row, 1, at_most(s->m - top, ROWS)};
-    if ((there.rows == ROWS || there.rows == ROWS / 2) && s->a_col == 1) return there;
+    if ((there.rows == ROWS || there.rows == ROWS / 2) && s->a_col == 1) {
+        if (s->a_row * (int64_t)sizeof(T) % ALIKE) return there;
+        for (int64_t r = 0; r < there.rows; r++)
+            memcpy(to + r * j->depth, (const T *)there.a + r * s->a_row, (size_t)j->depth * sizeof(T));
+        return (strip_t){(const char *)to, j->depth, 1, there.rows};
+    }
     NAME(lay)(to, ROWS, there.rows, (const T *)there.a, s->a_row, s->a_col, j->depth);
     return (strip_t){(const char *)to, 1, ROWS, there.rows};
 }
