@@ -1,7 +1,8 @@
 /* B is laid out in panels of 48 columns (24 of float64), of as many columns and of a stretch of the depth that fit in the second
  * cache level, the first strip of eight rows of A being multiplied on the way; then the other strips pass it, read where they lie
  * if their numbers are neighbours, else laid out strip by strip. The product of the transposed matrices takes its place where that
- * spares laying out, as for the few rows of a linear layer, whose weights are then read where they lie. A tile of 8 x 48 sums stays in registers for a stretch.
+ * spares laying out, as for the few rows of a linear layer, whose weights are then read where they lie. A tile of 8 x 48 sums
+ * stays in registers for a stretch.
  *
  * An element is the sum of its stretches, each summed in order with fused steps. Stretches follow from the depth alone, so
  * an element has the same bits wherever it stands, however matrices lie, and with every number of threads. */
@@ -12,6 +13,16 @@
 #include <immintrin.h>
 #define INSTRUCTIONS __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi2,prefer-vector-width=512")))
 #define INLINE static inline __attribute__((always_inline)) INSTRUCTIONS
+#if defined(__clang__)
+#define ONCE INSTRUCTIONS static __attribute__((noinline))
+#define SHORT
+#define LONG
+#else
+#pragma GCC optimize("O2")       /* what is to be written out is: a tenth of the code goes */
+#define ONCE INSTRUCTIONS static __attribute__((noinline, noclone))
+#define SHORT __attribute__((optimize("Os")))
+#define LONG __attribute__((optimize("O3")))
+#endif
 
 enum {
     ROWS = 8, VECTORS = 3,     /* of a tile */
@@ -159,7 +170,7 @@ static double cost(const tgx_shape *s, int64_t lanes) {
     return s->c_col == 1 ? all : all + m * n * stretches * (s->c_row == 1 ? 0.8 : 3);
 }
 
-int tgx_block_product_run(const tgx_services *services, const tgx_product *p) {
+SHORT int tgx_block_product_run(const tgx_services *services, const tgx_product *p) {
     job_t j = {.p = p, .room = p->room, .one_b = 1};
     int code = 0;
     const int64_t lanes = 64 / tgx_itemsize[p->dtype];

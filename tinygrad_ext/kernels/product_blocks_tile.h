@@ -2,8 +2,8 @@
 enum { NAME(LANES) = 64 / sizeof(T), NAME(SIDE) = 32 / sizeof(T) };
 
 /* to[q to_row + i] = from[i from_row + q] for `lines` lines of `count` numbers, a square at a time. */
-INSTRUCTIONS static __attribute__((noinline)) void NAME(turn)(T *restrict to, int64_t to_row, const T *restrict from, int64_t from_row,
-                                                              int64_t lines, int64_t count) {
+LONG ONCE void NAME(turn)(T *restrict to, int64_t to_row, const T *restrict from, int64_t from_row,
+                     int64_t lines, int64_t count) {
     enum { S = NAME(SIDE) };
     int64_t i = 0;
     for (; i + S <= lines; i += S) {
@@ -19,7 +19,7 @@ INSTRUCTIONS static __attribute__((noinline)) void NAME(turn)(T *restrict to, in
 
 /* `real` of `all` lines, `line` apart, side by side: number 0 of all, then number 1, ..., which lie `step` apart; zeros for lines
  * that are not there. */
-INSTRUCTIONS static void NAME(lay)(T *to, int64_t all, int64_t real, const T *from, int64_t line, int64_t step, int64_t count) {
+ONCE void NAME(lay)(T *to, int64_t all, int64_t real, const T *from, int64_t line, int64_t step, int64_t count) {
     enum { L = NAME(LANES) };
     if (line == 1) {
         for (int64_t i = 0; i < all; i += L) {
@@ -37,7 +37,7 @@ INSTRUCTIONS static void NAME(lay)(T *to, int64_t all, int64_t real, const T *fr
 }
 
 /* Sums of a tile on their way to C: to a part of it, scaled, or to columns that lie apart, as those of a transposed one. */
-INSTRUCTIONS static __attribute__((noinline)) void NAME(put)(const T *sums, int64_t vectors, const target_t *t) {
+ONCE void NAME(put)(const T *sums, int64_t vectors, const target_t *t) {
     enum { L = NAME(LANES) };
     T turned[ROWS * VECTORS * L] __attribute__((aligned(64)));
     const int64_t width = vectors * L;
@@ -77,15 +77,20 @@ INSTRUCTIONS static __attribute__((noinline)) void NAME(put)(const T *sums, int6
 #define OF_TILE(DO) OF_ROW(DO, 0) OF_ROW(DO, 1) OF_ROW(DO, 2) OF_ROW(DO, 3) OF_ROW(DO, 4) OF_ROW(DO, 5) OF_ROW(DO, 6) OF_ROW(DO, 7)
 #define IS_THERE(r, q) ((r) < height && (q) < vectors)
 #define ZERO(r, q) sum[r][q] = (V){0};
-#define STEP(r, q) if (q == 0 && IS_THERE(r, q)) factor = SPREAD(a[r * row]); \
+#define TAKE(r, q) if (q < vectors) { \
+        in[q] = WHOLE((const T *)(b + q * 64)); \
+        _mm_prefetch(b + ahead + q * 64, _MM_HINT_T0); \
+        if (copies) *(V *)(copy + q * L) = in[q]; \
+    }
+#define STEP(r, q) if (q == 0 && IS_THERE(r, q)) factor = SPREAD(*(const T *)(a + r * row)); \
     if (IS_THERE(r, q)) sum[r][q] = FUSED(factor, in[q], sum[r][q]);
 #define WRITE(r, q) if (IS_THERE(r, q)) PUT((T *)t->c + r * t->row + q * L, sum[r][q]);
 #define ADD(r, q) if (IS_THERE(r, q)) PUT((T *)t->c + r * t->row + q * L, WHOLE((T *)t->c + r * t->row + q * L) + sum[r][q]);
 #define KEEP(r, q) if (IS_THERE(r, q)) *(V *)(each + (r * vectors + q) * L) = sum[r][q];
 
 /* `copy`: a stretch of B as it lies in its matrix is laid out on the way. */
-INLINE void NAME(tile)(const int height, const int vectors, const int copies, int64_t count, const T *a, int64_t row, int64_t step,
-                       const T *b, int64_t b_row, T *copy, const target_t *t) {
+INLINE void NAME(tile)(const int height, const int vectors, const int copies, int64_t count, const char *a, int64_t row, int64_t step,
+                       const char *b, int64_t b_row, T *copy, const target_t *t) {
     enum { L = NAME(LANES) };
     const int64_t ahead = AHEAD * b_row;
     V sum[ROWS][VECTORS];
@@ -98,11 +103,7 @@ INLINE void NAME(tile)(const int height, const int vectors, const int copies, in
             _mm_prefetch((const char *)((const T *)t->c + i * t->col), _MM_HINT_T0);
     for (int64_t k = 0; k < count; k++, a += step, b += b_row, copy += vectors * L) {
         V in[VECTORS], factor;
-        for (int q = 0; q < vectors; q++) {
-            in[q] = WHOLE(b + q * L);
-            _mm_prefetch((const char *)(b + ahead + q * L), _MM_HINT_T0);
-        }
-        for (int q = 0; q < vectors && copies; q++) *(V *)(copy + q * L) = in[q];
+        OF_ROW(TAKE, 0)
         OF_TILE(STEP)
     }
     if (t->whole) {
@@ -114,45 +115,46 @@ INLINE void NAME(tile)(const int height, const int vectors, const int copies, in
     NAME(put)(each, vectors, t);
 }
 #undef ZERO
+#undef TAKE
 #undef STEP
 #undef WRITE
 #undef ADD
 #undef KEEP
 
-/* By themselves: gcc finds a register for each sum only so. */
+/* By themselves: gcc finds a register for each sum only so. Steps are in bytes: of elements it would make loops for steps of 1. */
+typedef void NAME(tile_fn)(int64_t count, const char *a, int64_t row, int64_t step, const char *b, int64_t b_row, T *copy,
+                           const target_t *t);
 #define TILE(name, height, vectors, copies)                                                                                    \
-    INSTRUCTIONS static __attribute__((noinline)) void NAME(name##vectors)(int64_t count, const T *a, int64_t row, int64_t step, \
-                                                                           const T *b, int64_t b_row, T *copy, const target_t *t) { \
+    ONCE void NAME(name)(int64_t count, const char *a, int64_t row, int64_t step, const char *b, int64_t b_row, T *copy,        \
+                         const target_t *t) {                                                                                  \
         NAME(tile)(height, vectors, copies, count, a, row, step, b, b_row, copy, t);                                           \
     }
-TILE(low_, ROWS / 2, 1, 0)
-TILE(low_, ROWS / 2, 2, 0)
-TILE(low_, ROWS / 2, 3, 0)
-TILE(tile_, ROWS, 1, 0)
-TILE(tile_, ROWS, 2, 0)
-TILE(tile_, ROWS, 3, 0)
-TILE(copy_, ROWS, 1, 1)
-TILE(copy_, ROWS, 2, 1)
-TILE(copy_, ROWS, 3, 1)
+TILE(low_1, ROWS / 2, 1, 0)
+TILE(low_2, ROWS / 2, 2, 0)
+TILE(low_3, ROWS / 2, 3, 0)
+TILE(tile_1, ROWS, 1, 0)
+TILE(tile_2, ROWS, 2, 0)
+TILE(tile_3, ROWS, 3, 0)
+TILE(copy_3, ROWS, 3, 1)
 #undef TILE
-typedef void NAME(tile_fn)(int64_t count, const T *a, int64_t row, int64_t step, const T *b, int64_t b_row, T *copy, const target_t *t);
 
 static NAME(tile_fn) *const NAME(tiles)[2][VECTORS] = {{NAME(tile_1), NAME(tile_2), NAME(tile_3)},
                                                        {NAME(low_1), NAME(low_2), NAME(low_3)}};
 
 /* Eight rows of A, or what is left of them, laid out in `to` if their numbers are no neighbours. */
-INSTRUCTIONS static strip_t NAME(strip_of)(const job_t *j, int64_t item, int64_t top, T *to) {
+SHORT ONCE strip_t NAME(strip_of)(const job_t *j, int64_t item, int64_t top, T *to) {
     const tgx_shape *s = &j->s;
     const int64_t place = (top * s->a_row + j->k * s->a_col) * (int64_t)sizeof(T);
-    const strip_t there = {j->a + tgx_item_place(j->p, j->a_step, item) + place, s->a_row, 1, at_most(s->m - top, ROWS)};
+    const char *a = j->a + tgx_item_place(j->p, j->a_step, item) + place;
+    const strip_t there = {a, s->a_row * (int64_t)sizeof(T), sizeof(T), at_most(s->m - top, ROWS)};
     if ((there.rows == ROWS || there.rows == ROWS / 2) && s->a_col == 1) {
-        if (s->a_row * (int64_t)sizeof(T) % ALIKE) return there;
+        if (there.row % ALIKE) return there;
         for (int64_t r = 0; r < there.rows; r++)
-            memcpy(to + r * j->depth, (const T *)there.a + r * s->a_row, (size_t)j->depth * sizeof(T));
-        return (strip_t){(const char *)to, j->depth, 1, there.rows};
+            memcpy(to + r * j->depth, there.a + r * there.row, (size_t)j->depth * sizeof(T));
+        return (strip_t){(const char *)to, j->depth * (int64_t)sizeof(T), sizeof(T), there.rows};
     }
     NAME(lay)(to, ROWS, there.rows, (const T *)there.a, s->a_row, s->a_col, j->depth);
-    return (strip_t){(const char *)to, 1, ROWS, there.rows};
+    return (strip_t){(const char *)to, sizeof(T), ROWS * sizeof(T), there.rows};
 }
 
 INLINE target_t NAME(target_of)(const job_t *j, int64_t item, int64_t top, int64_t rows, panel_t panel) {
@@ -169,9 +171,8 @@ static const T *NAME(place_in_b)(const job_t *j, int64_t item, int64_t first) {
 }
 
 /* Lays out panels of B, and multiplies them by the first strip of A on the way. Units are (item, panel). */
-INSTRUCTIONS static int NAME(begin)(void *context, ptrdiff_t lo, ptrdiff_t hi) {
+SHORT INSTRUCTIONS static int NAME(begin)(void *context, ptrdiff_t lo, ptrdiff_t hi) {
     enum { L = NAME(LANES) };
-    static NAME(tile_fn) *const copies[] = {NAME(copy_1), NAME(copy_2), NAME(copy_3)};
     const job_t *j = context;
     T room[ROWS * STRETCH] __attribute__((aligned(64)));
     strip_t strip = {0};
@@ -183,19 +184,19 @@ INSTRUCTIONS static int NAME(begin)(void *context, ptrdiff_t lo, ptrdiff_t hi) {
         const T *from = NAME(place_in_b)(j, item, panel.first);
         T *to = (T *)j->room + (unit / j->panels * j->vectors + panel.first) * L * j->depth;
         const int64_t real = at_most(t.cols, panel.count * L);
-        NAME(tile_fn) *const *tiles = NAME(tiles)[strip.rows <= ROWS / 2];
+        NAME(tile_fn) *tile = NAME(tiles)[strip.rows <= ROWS / 2][panel.count - 1];
         int64_t b_row = j->s.b_row;
-        if (j->s.b_col != 1 || real < panel.count * L) {
+        if (j->s.b_col != 1 || real < panel.count * L || (panel.count < VECTORS && !j->direct)) {
             NAME(lay)(to, panel.count * L, real, from, j->s.b_col, b_row, j->depth);
             from = to, b_row = panel.count * L;
-        } else if (!j->direct) tiles = copies;
-        tiles[panel.count - 1](j->depth, (const T *)strip.a, strip.row, strip.step, from, b_row, to, &t);
+        } else if (!j->direct) tile = NAME(copy_3);
+        tile(j->depth, strip.a, strip.row, strip.step, (const char *)from, b_row * (int64_t)sizeof(T), to, &t);
     }
     return 0;
 }
 
 /* What is left. Units are (item, strip, panel). */
-INSTRUCTIONS static int NAME(multiply)(void *context, ptrdiff_t lo, ptrdiff_t hi) {
+SHORT INSTRUCTIONS static int NAME(multiply)(void *context, ptrdiff_t lo, ptrdiff_t hi) {
     enum { L = NAME(LANES) };
     const job_t *j = context;
     T room[ROWS * STRETCH] __attribute__((aligned(64)));
@@ -212,7 +213,7 @@ INSTRUCTIONS static int NAME(multiply)(void *context, ptrdiff_t lo, ptrdiff_t hi
             const T *b = (const T *)j->room + ((j->one_b ? 0 : item) * j->vectors + panel.first) * L * j->depth;
             int64_t b_row = panel.count * L;
             if (j->direct && t.cols >= b_row) b = NAME(place_in_b)(j, j->item + item, panel.first), b_row = j->s.b_row;
-            tiles[panel.count - 1](j->depth, (const T *)strip.a, strip.row, strip.step, b, b_row, NULL, &t);
+            tiles[panel.count - 1](j->depth, strip.a, strip.row, strip.step, (const char *)b, b_row * (int64_t)sizeof(T), NULL, &t);
         }
     }
     return 0;
