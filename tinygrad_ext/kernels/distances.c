@@ -50,23 +50,36 @@ static int euclid_shape(tgx_call *c) {
 static __attribute__((noinline)) void turn(char *to, const char *from, int64_t n, const tgx_distance_job *job, int wide) {
     for (int64_t j = 0; j < n; j++)
         for (int64_t k = 0; k < job->depth; k++) {
-            if (wide) ((int64_t *)to)[k * job->whole + j] = ((const int64_t *)from)[j * job->depth + k];
-            else ((int32_t *)to)[k * job->whole + j] = ((const int32_t *)from)[j * job->depth + k];
+            if (wide) ((int64_t *)to)[(j / 8 * job->depth + k) * 8 + j % 8] = ((const int64_t *)from)[j * job->depth + k];
+            else ((int32_t *)to)[(j / 16 * job->depth + k) * 16 + j % 16] = ((const int32_t *)from)[j * job->depth + k];
         }
+}
+
+/* All rows of a batch of matrices, of which t is the second argument. */
+static void turn_all(char *to, const tgx_tensor *t, const tgx_distance_job *job) {
+    const int64_t size = tgx_itemsize[t->dtype], each = job->columns * job->depth;
+    for (int64_t b = 0; each && b < t->count / each; b++)
+        turn(to + b * job->depth * job->whole * size, t->data + b * each * size, job->columns, job, size == 8);
 }
 
 /* Of x1 and x2, which are argument `first` and the next, in groups of so many rows. */
 static int distances(tgx_call *c, int first, const tgx_distance_fn *fn, int group, double p) {
     const tgx_tensor *x1 = tgx_in(c, first), *x2 = tgx_in(c, first + 1), *out = tgx_out(c, 0);
-    const int64_t n = x2->sizes[x2->rank - 2], size = tgx_itemsize[x2->dtype];
+    const int64_t n = x2->sizes[x2->rank - 2];
     tgx_distance_job job = {.out = out->data, .x1 = x1->data, .turned = c->scratch, .rows = x1->sizes[x1->rank - 2], .columns = n,
                             .whole = whole(x2), .depth = x1->sizes[x1->rank - 1], .p = p};
-    if (first) job.weight = tgx_in(c, 0)->data, job.distances = tgx_in(c, 3)->data;
     if (!out->count) return 0;
-    const int64_t batch = out->count / out->sizes[out->rank - 1] / job.rows, groups = (job.rows + group - 1) / group;
     memset(c->scratch, 0, (size_t)c->scratch_bytes);
-    for (int64_t b = 0; b < batch; b++)
-        turn((char *)c->scratch + b * job.depth * job.whole * size, x2->data + b * n * job.depth * size, n, &job, size == 8);
+    turn_all(c->scratch, x2, &job);
+    for (int a = 0; first == 1 && a < c->nargs; a += 3) {
+        const tgx_tensor *t = tgx_in(c, a);
+        *(a ? &job.distances : &job.weight) = t->data, job.step[a / 3] = t->flags & TGX_CONTIGUOUS ? 1 : job.rows;
+    }
+    if (first == 2) {
+        job.other = tgx_in(c, 0)->data, job.apart = c->scratch_bytes / 2 / tgx_itemsize[x2->dtype];
+        turn_all((char *)c->scratch + c->scratch_bytes / 2, tgx_in(c, 1), &job);
+    }
+    const int64_t batch = out->count / out->sizes[out->rank - 1] / job.rows, groups = (job.rows + group - 1) / group;
     return tgx_range(c, fn[x1->dtype == TGX_F64], &job, batch * groups, 1 + TGX_SMALL / (group * (n + 1) * (job.depth + 4)));
 }
 static int euclid_run(tgx_call *c) { return distances(c, 0, loops()->euclid, TGX_DISTANCE_ROWS, 2); }
@@ -117,7 +130,7 @@ static int row_pairs_run(tgx_call *c) {
         for (int64_t i = 0; i < n; i += TGX_DISTANCE_ROWS, job.x1 += job.rows * job.depth * size) {
             const int64_t from = (i + 1) / lanes * lanes;
             job.rows = n - i < TGX_DISTANCE_ROWS ? n - i : TGX_DISTANCE_ROWS, job.columns = n - from;
-            job.turned = (char *)c->scratch + from * size;
+            job.turned = (char *)c->scratch + from * job.depth * size;
             run(&job, 0, 1);
             for (int64_t r = i; r < i + job.rows; out += (n - ++r) * size)
                 memcpy(out, job.out + ((r - i) * job.columns + r + 1 - from) * size, (size_t)((n - 1 - r) * size));
@@ -169,25 +182,55 @@ static int pair_matrix_run(tgx_call *c) {
 }
 TGX_KERNEL(pair_matrix, pair_matrix_shape, pair_matrix_run, 0)
 
-/* Slopes of those by the coordinates of x1: (weight, x1, x2, distances, p). */
+/* Whether its matrices lie transposed, one behind the other. */
+static int transposed(const tgx_tensor *t) {
+    int64_t step = t->sizes[t->rank - 2] * t->sizes[t->rank - 1];
+    for (int i = t->rank - 3; i >= 0; step *= t->sizes[i--])
+        if (t->sizes[i] > 1 && t->strides[i] != step) return 0;
+    return t->strides[t->rank - 2] == 1 && t->strides[t->rank - 1] == t->sizes[t->rank - 2];
+}
+
+/* Slopes of those by the coordinates of x1: (weight, x1, x2, distances, p); or the sum of differences times their weights alone:
+ * (weight, x1, x2). The gradient of x2 is that of x1 with transposed weights, which are read as they lie. */
 static int row_slopes_shape(tgx_call *c) {
     const tgx_tensor *x1 = tgx_in(c, 1), *x2 = tgx_in(c, 2);
     if (check(c, 1)) return -1;
-    for (int a = 0; a < 4; a += 3) {
+    for (int a = 0; a < c->nargs; a += 3) {
         const tgx_tensor *t = tgx_in(c, a);
         int same = t->rank == x1->rank && t->dtype == x1->dtype && t->sizes[t->rank - 1] == x2->sizes[x2->rank - 2];
         for (int i = 0; same && i < t->rank - 1; i++) same = t->sizes[i] == x1->sizes[i];
         if (!same)
-            return tgx_fail(c, TGX_RUNTIME_ERROR, "_row_slopes: %s must have a %s for each distance of x1 %s and x2 %s, got %s %s",
-                            a ? "distances" : "weight", tgx_dtype_title(x1->dtype), tgx_shape_text(x1), tgx_shape_text(x2),
-                            tgx_dtype_title(t->dtype), tgx_shape_text(t));
-        tgx_need_dense(c, a);
+            return tgx_fail(c, TGX_RUNTIME_ERROR, "%s: %s must have a %s for each distance of x1 %s and x2 %s, got %s %s",
+                            c->nargs > 3 ? "_row_slopes" : "_apart_sums", a ? "distances" : "weight", tgx_dtype_title(x1->dtype),
+                            tgx_shape_text(x1), tgx_shape_text(x2), tgx_dtype_title(t->dtype), tgx_shape_text(t));
+        if (!transposed(t)) tgx_need_dense(c, a);
     }
     tgx_like(c, 0, x1, x1->dtype);
     return 0;
 }
 static int row_slopes_run(tgx_call *c) {
-    double p = tgx_float(c, 4);
-    return distances(c, 1, p == 1 ? loops()->back_city : isinf(p) ? loops()->back_most : loops()->back_powers, 1, p);
+    const double p = c->nargs > 3 ? tgx_float(c, 4) : 2;
+    return distances(c, 1, c->nargs == 3 ? loops()->back_sums : p == 1 ? loops()->back_city : isinf(p) ? loops()->back_most
+                           : loops()->back_powers, TGX_DISTANCE_ROWS, p);
 }
 TGX_KERNEL(row_slopes, row_slopes_shape, row_slopes_run, 0)
+
+/* Dots of the differences of each two rows with those of others: (y1, y2, x1, x2). */
+static int apart_dots_shape(tgx_call *c) {
+    const tgx_tensor *x1 = tgx_in(c, 2), *x2 = tgx_in(c, 3);
+    if (check(c, 2)) return -1;
+    for (int a = 0; a < 2; a++) {
+        if (!tgx_same_sizes(tgx_in(c, a), tgx_in(c, a + 2)) || tgx_in(c, a)->dtype != x1->dtype)
+            return tgx_fail(c, TGX_RUNTIME_ERROR, "_apart_dots: y%d must be %s of size %s as x%d, got %s of size %s", a + 1,
+                            tgx_dtype_title(x1->dtype), tgx_shape_text(tgx_in(c, a + 2)), a + 1, tgx_dtype_title(tgx_in(c, a)->dtype),
+                            tgx_shape_text(tgx_in(c, a)));
+        tgx_need_dense(c, a);
+    }
+    tgx_output *o = tgx_fresh(c, 0, x1->rank, x1->dtype);
+    memcpy(o->dims, x1->sizes, (size_t)x1->rank * sizeof *o->dims);
+    o->dims[x1->rank - 1] = x2->sizes[x2->rank - 2];
+    c->scratch_bytes *= 2;
+    return 0;
+}
+static int apart_dots_run(tgx_call *c) { return distances(c, 2, loops()->dots, 1, 2); }
+TGX_KERNEL(apart_dots, apart_dots_shape, apart_dots_run, 0)

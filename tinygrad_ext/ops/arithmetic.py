@@ -195,6 +195,20 @@ op(
 )
 
 op(
+    "aten::div_or_zero(Tensor self, Tensor other) -> Tensor",
+    scalar={"float": "y == 0 ? 0 : x / y"},
+    grad={
+        "self": "div_or_zero(grad, other)",
+        "other": lambda grad, other, result: fused.div_or_zero(-grad * result, other),
+    },
+    domain=((-4, 4), (0.5, 4)),
+    variants="function",
+    where="_fused",
+    reference="numpy.divide",
+    doc="Quotient, and 0 where other is 0.",
+)
+
+op(
     "aten::div_trunc(Tensor self, Tensor other) -> Tensor",
     scalar={"int": "TRUNC_DIV(x, y)", "float half": "trunc(x / y)"},
     promote="number",

@@ -1,4 +1,4 @@
-"""Distances between tensors and between their rows; rows that are not longer than wanted."""
+"""Distances between tensors and between their rows."""
 
 import tinygrad_ext as tg
 from tinygrad_ext.ops.fused import fused
@@ -6,7 +6,6 @@ from tinygrad_ext.ops.halves import rounded_once
 from tinygrad_ext.ops.norms import norm_back
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
-from tinygrad_ext.ops.shapes import wrapped
 
 
 def _numpy(name, *args, **options):
@@ -157,33 +156,59 @@ def _row_slopes_tangent(
     return tg.zeros_like(x1) if each is None else each.sum(-2)
 
 
-def _weighed(grad, x1, x2, distances):
-    """Gradient over distance, 0 for rows that are equal; and both matrices nearer to zero, where products lose less."""
-    middle = x2.detach().mean(-2, True) if x2.shape[-2] else 0
-    equal = distances == 0
-    return fused.where(equal, 0, grad / fused.where(equal, 1, distances)), x1 - middle, x2 - middle
+def _euclid_back(grad, x1, x2, result, needs):
+    weight = fused.div_or_zero(grad, result)
+    return _sums_back(weight, x1, x2, needs)
 
 
-def _euclid_first(grad, x1, x2, result):
-    weight, x1, x2 = _weighed(grad, x1, x2, result)
-    return weight.sum(-1, True) * x1 - weight @ x2
+def _sums_back(grad, x1, x2, needs):
+    """What moves each row of x1 and of x2, from what pulls at each pair."""
+    return (
+        fused._apart_sums(grad, x1, x2) if needs[0] else None,
+        fused._apart_sums(grad.mT, x2, x1) if needs[1] else None,
+    )
 
 
-def _euclid_second(grad, x1, x2, result):
-    weight, x1, x2 = _weighed(grad, x1, x2, result)
-    return weight.sum(-2).unsqueeze(-1) * x2 - weight.mT @ x1
+def _dots(y1, y2, x1, x2):
+    """Rows that are None are zeros."""
+    return fused._apart_dots(tg.zeros_like(x1) if y1 is None else y1, tg.zeros_like(x2) if y2 is None else y2, x1, x2)
 
 
 def _euclid_tangent(x1, x2, x1_tangent, x2_tangent, result):
-    """(x1 - x2) (dx1 - dx2) over the distance, without the differences."""
-    _, x1, x2 = _weighed(result, x1, x2, result)
-    total = 0
-    if x1_tangent is not None:
-        total = total + (x1 * x1_tangent).sum(-1).unsqueeze(-1) - x1_tangent @ x2.mT
-    if x2_tangent is not None:
-        total = total + (x2 * x2_tangent).sum(-1).unsqueeze(-2) - x1 @ x2_tangent.mT
-    equal = result == 0
-    return fused.where(equal, 0, total / fused.where(equal, 1, result))
+    return fused.div_or_zero(_dots(x1_tangent, x2_tangent, x1, x2), result)
+
+
+def _sums_twice(grad, weight, x1, x2, needs):
+    return (
+        _dots(grad, None, x1, x2) if needs[0] else None,
+        grad * weight.sum(-1, True) if needs[1] else None,
+        -(weight.mT @ grad) if needs[2] else None,
+    )
+
+
+def _sums_tangent(weight, x1, x2, weight_tangent, x1_tangent, x2_tangent):
+    total = None if weight_tangent is None else fused._apart_sums(weight_tangent, x1, x2)
+    if x1_tangent is None and x2_tangent is None:
+        return tg.zeros_like(x1) if total is None else total
+    moved = fused._apart_sums(
+        weight,
+        tg.zeros_like(x1) if x1_tangent is None else x1_tangent,
+        tg.zeros_like(x2) if x2_tangent is None else x2_tangent,
+    )
+    return moved if total is None else total + moved
+
+
+def _dots_back(grad, y1, y2, x1, x2, needs):
+    return *_sums_back(grad, x1, x2, needs[:2]), *_sums_back(grad, y1, y2, needs[2:])
+
+
+def _dots_tangent(y1, y2, x1, x2, y1_tangent, y2_tangent, x1_tangent, x2_tangent):
+    parts = []
+    if y1_tangent is not None or y2_tangent is not None:
+        parts.append(_dots(y1_tangent, y2_tangent, x1, x2))
+    if x1_tangent is not None or x2_tangent is not None:
+        parts.append(_dots(x1_tangent, x2_tangent, y1, y2))
+    return sum(parts[1:], parts[0])
 
 
 def _cdist_reference(x1, x2, p=2.0):
@@ -200,7 +225,7 @@ op(
     types="float",
     variants="function",
     where="_fused",
-    grad={"x1": _euclid_first, "x2": _euclid_second},
+    grad={"x1, x2": _euclid_back},
     jvp=_euclid_tangent,
     samples=lambda make: [
         Sample(make(3, 4), make(5, 4)),
@@ -285,6 +310,63 @@ op(
 
 
 op(
+    "aten::_apart_sums(Tensor weight, Tensor x1, Tensor x2) -> Tensor",
+    kernel="row_slopes",
+    batch="leading",
+    types="float",
+    variants="function",
+    where="_fused",
+    grad={"weight, x1, x2": _sums_twice},
+    jvp=_sums_tangent,
+    samples=lambda make: [
+        Sample(make(3, 5), make(3, 4), make(5, 4)),
+        Sample(make(2, 19, 6).mT, make(2, 6, 3), make(2, 19, 3)),
+        Sample(make(0, 3), make(0, 2), make(3, 2)),
+        Sample(make(3, 0), make(3, 2), make(0, 2)),
+    ],
+    reference=lambda weight, x1, x2: (weight[..., None] * (x1[..., :, None, :] - x2[..., None, :, :])).sum(-2),
+    errors=[
+        (
+            lambda: fused._apart_sums(zeros(2, 2), zeros(2, 3), zeros(3, 3)),
+            RuntimeError,
+            "_apart_sums: weight must have a Float for each distance of x1",
+        )
+    ],
+    doc="For each row of x1 the sum over those of x2 of weight times their difference: the slopes of Euclidean "
+    "distances, where weight is the gradient over the distance. No two sums of rows are subtracted from each other, "
+    "which would leave nothing of rows that are near.",
+)
+
+
+op(
+    "aten::_apart_dots(Tensor y1, Tensor y2, Tensor x1, Tensor x2) -> Tensor",
+    kernel="apart_dots",
+    batch="leading",
+    types="float",
+    variants="function",
+    where="_fused",
+    grad={"y1, y2, x1, x2": _dots_back},
+    jvp=_dots_tangent,
+    samples=lambda make: [
+        Sample(make(3, 4), make(5, 4), make(3, 4), make(5, 4)),
+        Sample(make(2, 6, 3), make(2, 19, 3), make(2, 6, 3), make(2, 19, 3)),
+        Sample(make(0, 2), make(3, 2), make(0, 2), make(3, 2)),
+    ],
+    reference=lambda y1, y2, x1, x2: (
+        (y1[..., :, None, :] - y2[..., None, :, :]) * (x1[..., :, None, :] - x2[..., None, :, :])
+    ).sum(-1),
+    errors=[
+        (
+            lambda: fused._apart_dots(zeros(2, 3), zeros(3, 3), zeros(2, 3), zeros(2, 3)),
+            RuntimeError,
+            "_apart_dots: y2 must be Float of size [2, 3] as x2",
+        )
+    ],
+    doc="Dot of the difference of each row of y1 and each of y2 with that of the same rows of x1 and x2.",
+)
+
+
+op(
     "aten::cdist(Tensor x1, Tensor x2, float p=2, str compute_mode='use_mm_for_euclid_dist_if_necessary') -> Tensor",
     compose=_cdist,
     variants="function",
@@ -300,31 +382,4 @@ op(
     errors=[(lambda: tg.cdist(zeros(2, 3), zeros(2, 4)), RuntimeError, "must have the same number of columns")],
     doc="p-norm of the difference of each row of x1 with each row of x2, for each pair of a batch, which broadcasts. "
     "compute_mode is accepted: differences are always computed as such.",
-)
-
-
-@rounded_once
-def _renorm(self, p, dim, maxnorm):
-    if p <= 0:
-        raise RuntimeError(f"renorm: non-positive-norm not supported: p must be positive, got {p}")
-    if self.dim() < 2:
-        raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {self.dim()} dimensions")
-    if maxnorm < 0:
-        raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}")
-    dim = wrapped(dim, self.dim())
-    norms = self.norm(p, [d for d in range(self.dim()) if d != dim], True)
-    return self * fused.where(norms > maxnorm, maxnorm / (norms + 1e-7), 1.0)
-
-
-op(
-    "aten::renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor",
-    compose=_renorm,
-    variants="function method out inplace",
-    types="float",
-    samples=lambda make: [Sample(make(3, 4), 2, 0, 3.0), Sample(make(2, 3, 2), 1, 1, 5.0)],
-    errors=[
-        (lambda: zeros(3).renorm(2, 0, 1), RuntimeError, "input needs at least 2 dimensions"),
-        (lambda: zeros(2, 3).renorm(2, 9, 1), IndexError, "Dimension out of range"),
-    ],
-    doc="Slices along a dimension, of which those whose p-norm exceeds maxnorm are made shorter to it.",
 )

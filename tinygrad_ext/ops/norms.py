@@ -1,9 +1,11 @@
-"""Norms of vectors and matrices."""
+"""Norms of vectors and matrices; slices that are not longer than wanted."""
 
 import tinygrad_ext as tg
 from tinygrad_ext.ops.folding import numpy_axis, unfold
+from tinygrad_ext.ops.fused import fused
+from tinygrad_ext.ops.halves import rounded_once
 from tinygrad_ext.ops.record import op
-from tinygrad_ext.ops.samples import Sample
+from tinygrad_ext.ops.samples import Sample, zeros
 from tinygrad_ext.ops.shapes import meta, wrapped
 
 _INF = float("inf")
@@ -344,4 +346,34 @@ op(
     samples=lambda make: [Sample(make(3, 4), 0), Sample(make(2, 3, 4), (0, 2), True)],
     reference=lambda x, dim, keepdim=False: _vector_norm_reference(x, 2, dim, keepdim),
     doc="The root of the sum of squares along dim.",
+)
+
+
+# ---- slices made shorter ------------------------------------------------------------------------------------------
+
+
+@rounded_once
+def _renorm(self, p, dim, maxnorm):
+    if p <= 0:
+        raise RuntimeError(f"renorm: non-positive-norm not supported: p must be positive, got {p}")
+    if self.dim() < 2:
+        raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {self.dim()} dimensions")
+    if maxnorm < 0:
+        raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}")
+    dim = wrapped(dim, self.dim())
+    norms = self.norm(p, [d for d in range(self.dim()) if d != dim], True)
+    return self * fused.where(norms > maxnorm, maxnorm / (norms + 1e-7), 1.0)
+
+
+op(
+    "aten::renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor",
+    compose=_renorm,
+    variants="function method out inplace",
+    types="float",
+    samples=lambda make: [Sample(make(3, 4), 2, 0, 3.0), Sample(make(2, 3, 2), 1, 1, 5.0)],
+    errors=[
+        (lambda: zeros(3).renorm(2, 0, 1), RuntimeError, "input needs at least 2 dimensions"),
+        (lambda: zeros(2, 3).renorm(2, 9, 1), IndexError, "Dimension out of range"),
+    ],
+    doc="Slices along a dimension, of which those whose p-norm exceeds maxnorm are made shorter to it.",
 )

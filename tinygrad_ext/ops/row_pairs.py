@@ -13,12 +13,9 @@ def _triangle(n, device):
 
 def _pairs_back(grad, self, p, result):
     n = self.shape[-2]
-    if p != 2:
-        return fused._row_slopes(fused._pair_matrix(grad, n), self, self, fused._pair_matrix(result, n), p)
-    equal = result == 0
-    weight = fused._pair_matrix(fused.where(equal, 0, grad / fused.where(equal, 1, result)), n)
-    near = self - self.detach().mean(-2, True) if n else self
-    return weight.sum(-1, True) * near - weight @ near
+    if p == 2:
+        return fused._apart_sums(fused._pair_matrix(fused.div_or_zero(grad, result), n), self, self)
+    return fused._row_slopes(fused._pair_matrix(grad, n), self, self, fused._pair_matrix(result, n), p)
 
 
 def _of_pairs(grad, n):
