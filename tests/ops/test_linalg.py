@@ -224,6 +224,23 @@ def test_inverse_of_a_factor_wants_a_matrix():
         tg.cholesky_inverse(tg.ones(()))
 
 
+@pytest.mark.parametrize("dtype", [tg.float32, tg.float64, tg.complex64, tg.complex128], ids=str)
+@pytest.mark.parametrize("upper", [False, True])
+def test_a_factor_with_a_zero_on_its_diagonal_has_no_inverse(dtype, upper):
+    factors = tg.ones(2, 3, 3, dtype=dtype).tril() + tg.eye(3)
+    factors[1, 1, 1] = factors[1, 2, 2] = 0
+    factors = factors.mT if upper else factors
+    with pytest.raises(
+        tg.linalg.LinAlgError, match=r"cholesky_inverse: \(Batch element 1\): The diagonal element 2 is zero"
+    ):
+        factors.cholesky_inverse(upper)
+    for alone in (factors[1], factors[1].contiguous()):
+        with pytest.raises(tg.linalg.LinAlgError, match="cholesky_inverse: The diagonal element 2 is zero"):
+            alone.cholesky_inverse(upper)
+    assert factors[0].cholesky_inverse(upper).isfinite().all()
+    assert factors[:, :0, :0].cholesky_inverse(upper).shape == (2, 0, 0)
+
+
 @pytest.mark.parametrize("upper", [False, True])
 def test_the_gradient_of_a_cholesky_factor_is_that_of_its_product(upper):
     factor = randn(3, 3) + 4 * tg.eye(3, dtype=tg.float64)

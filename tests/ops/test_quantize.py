@@ -80,3 +80,18 @@ def test_layouts_and_threads_give_the_same_bits():
     assert tg.fake_quantize_per_tensor_affine(x.t().contiguous().t(), 0.01, 3, -20, 90).equal(want)
     step = np.clip(np.rint(x.numpy() * (np.float32(1) / np.float32(0.01))) + 3, -20, 90) - 3
     np.testing.assert_array_equal(want.numpy(), step * np.float32(0.01))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_the_order_of_dimensions_is_kept(dtype):
+    x = tg.from_numpy(np.random.default_rng(0).standard_normal((2, 3, 4, 1, 1, 5))).to(dtype)
+    scale, zero_point = tg.tensor([0.25, 0.5, 0.125]), tg.tensor([0, 1, 2], dtype=tg.int32)
+    for turned in (x.permute(0, 2, 3, 4, 5, 1), x.permute(5, 1, 2, 3, 4, 0), x.transpose(0, 5)[:, :, ::2]):
+        axis = turned.shape.index(3)
+        found = tg.fake_quantize_per_channel_affine(turned, scale, zero_point, axis, -3, 3)
+        one = tg.fake_quantize_per_tensor_affine(turned, 0.25, 1, -3, 3)
+        assert found.stride() == one.stride() == tg.empty_like(turned).stride()
+        assert found.equal(tg.fake_quantize_per_channel_affine(turned.contiguous(), scale, zero_point, axis, -3, 3))
+        assert one.equal(tg.fake_quantize_per_tensor_affine(turned.contiguous(), 0.25, 1, -3, 3))
+        assert tg.fake_quantize_per_tensor_affine(turned.to("meta"), 0.25, 1, -3, 3).stride() == one.stride()
+    assert tg.fake_quantize_per_tensor_affine(x[:1].expand_as(x), 0.25, 1, -3, 3).is_contiguous()

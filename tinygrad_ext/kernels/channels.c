@@ -45,8 +45,7 @@ int tgx_keep_channels(tgx_call *c, const tgx_tensor *like) {
     return 0;
 }
 
-/* Bytes of rows for a result, in whole lines of the cache. */
-static int64_t room_for(int64_t count, int dtype) { return (count * tgx_itemsize[dtype] + 63) & ~(int64_t)63; }
+int64_t tgx_rows_room(int64_t count, int dtype) { return (count * tgx_itemsize[dtype] + 63) & ~(int64_t)63; }
 
 int tgx_keep_channels_by_copy(tgx_call *c, const tgx_tensor *like) {
     if (c->target || !tgx_channels_inside(like)) return 0;
@@ -55,7 +54,7 @@ int tgx_keep_channels_by_copy(tgx_call *c, const tgx_tensor *like) {
         int64_t count = 1;
         if (!keeps(o, like)) continue;
         for (int d = 0; d < o->rank; d++) count *= o->sizes[d];
-        c->scratch_bytes += room_for(count, o->via < 0 ? o->dtype : o->via);
+        c->scratch_bytes += tgx_rows_room(count, o->via < 0 ? o->dtype : o->via);
     }
     return tgx_keep_channels(c, like);
 }
@@ -63,7 +62,7 @@ int tgx_keep_channels_by_copy(tgx_call *c, const tgx_tensor *like) {
 int tgx_run_rows(tgx_call *c, tgx_run_fn run) {
     enum { MOST = 3 };
     tgx_tensor rows[MOST], *to[MOST];
-    int64_t strides[MOST][5];
+    int64_t strides[MOST][TGX_MAX_DIMS];
     void *scratch = c->scratch;
     int code, n = c->noutputs < MOST ? c->noutputs : MOST;
     for (int k = 0; k < n; k++) {
@@ -74,7 +73,7 @@ int tgx_run_rows(tgx_call *c, tgx_run_fn run) {
         }
         rows[k] = *to[k], rows[k].data = c->scratch, rows[k].strides = strides[k], rows[k].flags |= TGX_CONTIGUOUS;
         for (int64_t d = to[k]->rank - 1, step = 1; d >= 0; d--) strides[k][d] = step, step *= to[k]->sizes[d];
-        c->scratch = (char *)c->scratch + room_for(to[k]->count, to[k]->dtype);
+        c->scratch = (char *)c->scratch + tgx_rows_room(to[k]->count, to[k]->dtype);
         c->outputs[k].tensor = &rows[k];
     }
     code = run(c);

@@ -16,6 +16,8 @@ int tgx_keep_channels(tgx_call *c, const tgx_tensor *like);
 /* The same for kernels whose run writes row-major results only, which tgx_run_rows then brings there. */
 int tgx_keep_channels_by_copy(tgx_call *c, const tgx_tensor *like);
 int tgx_run_rows(tgx_call *c, tgx_run_fn run);
+/* Bytes of scratch that it takes for a result, in whole lines of the cache. */
+int64_t tgx_rows_room(int64_t count, int dtype);
 
 /* name_shape and name_run of such a kernel, made of plain ones; argument `arg` says the layout. */
 #define TGX_KEEPING(name, arg, shape, run) \

@@ -1,5 +1,6 @@
 /* What kernels over matrices share. See lapack.h. */
 #include "lapack.h"
+#include "casts.h"
 #include "lanes.h"
 #include <stdio.h>
 
@@ -137,4 +138,23 @@ const char *tgx_batch_words(const tgx_tensor *info, int64_t i, char room[48]) {
     room[0] = 0;
     if (info->rank) snprintf(room, 48, "(Batch element %lld): ", (long long)i);
     return room;
+}
+
+int tgx_fail_zero(tgx_call *c, const char *title, const char *words, int64_t which) {
+    return tgx_fail(c, TGX_LINALG_ERROR, "%s: %sThe diagonal element %lld is zero, the inversion could not be completed because the input "
+                    "matrix is singular.", title, words, (long long)which);
+}
+
+int tgx_refuse_zeros(tgx_call *c, const tgx_tensor *a, const char *title) {
+    const int64_t n = a->sizes[a->rank - 1], size = tgx_itemsize[a->dtype], step = a->strides[a->rank - 1] + a->strides[a->rank - 2];
+    const tgx_loop load = tgx_cast_loop(a->dtype, TGX_C128);
+    char words[48] = "";
+    for (int64_t i = 0; i < a->count / (n ? n : 1); i++) {
+        double number[2];
+        load((char *[]){(char *)number, a->data + (i / n * n * n + i % n * step) * size}, (const ptrdiff_t[]){0, 0}, 1, NULL);
+        if (number[0] || number[1]) continue;
+        if (a->rank > 2) snprintf(words, sizeof words, "(Batch element %lld): ", (long long)(i / n));
+        return tgx_fail_zero(c, title, words, i % n + 1);
+    }
+    return 0;
 }

@@ -87,5 +87,9 @@ void tgx_matrix_result(tgx_call *c, int k, const tgx_tensor *t, int64_t rows, in
 void tgx_batch_result(tgx_call *c, int k, const tgx_tensor *t, int64_t n, int dtype);
 /* The first matrix whose number in `info` is not 0, or -1; "(Batch element 3): " in words, empty where there is no batch. */
 int64_t tgx_first_failed(const tgx_tensor *info);
+/* LinAlgError: no inverse, because of a diagonal element, counted from 1. */
+int tgx_fail_zero(tgx_call *c, const char *title, const char *words, int64_t which);
+/* The same for the first zero on the diagonals of triangular matrices, which are dense or by columns. */
+int tgx_refuse_zeros(tgx_call *c, const tgx_tensor *a, const char *title);
 const char *tgx_batch_words(const tgx_tensor *info, int64_t i, char room[48]);
 #endif

@@ -285,7 +285,7 @@ static int lu_solve_run(tgx_call *c) {
 }
 TGX_KERNEL(_solve_again, lu_solve_shape, lu_solve_run, 0)
 
-/* ---- triangular systems: (A, B, upper, unitriangular, adjoint) -> X ---------------------------------------------- */
+/* ---- triangular systems: (A, B, upper, unitriangular, whole, title) -> X -------------------------------------------- */
 
 /* Whether one matrix lies by columns, as LAPACK has it. */
 static int by_columns(const tgx_tensor *a) { return a->rank == 2 && a->strides[0] == 1 && a->strides[1] == a->sizes[0] && a->sizes[0] > 1; }
@@ -340,7 +340,7 @@ static int triangle_run(tgx_call *c) {
     const tgx_tensor *x = tgx_out(c, 0);
     tgx_matrices job = {.c = c, .one = triangle_one, .some = triangle_some, .count = tgx_matrix_count(x), .dtype = x->dtype};
     job.lanes = triangle_lanes(job.count, tgx_in(c, 0), x);
-    return tgx_matrix_run(&job);
+    return c->args[5].tag != TGX_NONE && tgx_refuse_zeros(c, tgx_in(c, 0), c->args[5].text) ? TGX_FAILED : tgx_matrix_run(&job);
 }
 TGX_KERNEL(_solve_triangular, triangle_shape, triangle_run, 0)
 
@@ -389,8 +389,7 @@ static int inverse_run(tgx_call *c) {
     int64_t i;
     if (tgx_matrix_run(&job)) return TGX_FAILED;
     if (tgx_int(c, 1) && (i = tgx_first_failed(info)) >= 0)
-        return tgx_fail(c, TGX_LINALG_ERROR, "%s: %sThe diagonal element %d is zero, the inversion could not be completed because the input matrix is "
-                        "singular.", c->args[2].text, tgx_batch_words(info, i, room), ints(info)[i]);
+        return tgx_fail_zero(c, c->args[2].text, tgx_batch_words(info, i, room), ints(info)[i]);
     return 0;
 }
 TGX_KERNEL(_inverse, inverse_shape, inverse_run, 0)

@@ -58,8 +58,9 @@ def _triangle_if_whole(A, B, upper, unitriangular=False, whole=False):
 _SIDES = (((3, 3), (3, 2)), ((2, 3, 3), (3, 1)), ((3, 3), (2, 3, 2)), ((0, 0), (0, 2)))
 
 op(
-    "aten::_solve_triangular(Tensor A, Tensor B, bool upper, bool unitriangular=False, bool whole=False) -> Tensor",
-    batch=together("_solve_triangular", lambda *args: fused._solve_triangular(*args), (2, 2, None, None, None)),
+    "aten::_solve_triangular(Tensor A, Tensor B, bool upper, bool unitriangular=False, bool whole=False, "
+    "str? title=None) -> Tensor",
+    batch=together("_solve_triangular", lambda *args: fused._solve_triangular(*args), (2, 2, *[None] * 4)),
     kernel="_solve_triangular",
     types=TYPES,
     variants="function",
@@ -78,7 +79,8 @@ op(
     valid=_triangle_if_whole,
     reference=_triangular_reference,
     doc="linalg.solve_triangular with A on the left; with `whole`, and a diagonal that is read, the derivatives are "
-    "those of the solution by all of A, in which what is not read happens to be zero.",
+    "those of the solution by all of A, in which what is not read happens to be zero. With a title a zero on the "
+    "diagonal is refused by that name.",
 )
 
 
@@ -223,11 +225,12 @@ op(
 )
 
 
-def _cholesky_solve(self, L, upper):
+def _cholesky_solve(self, L, upper, title=None):
     check_matrix(self, "cholesky_solve", "b")
     check_matrix(L, "cholesky_solve", "u", square=True)
     first, then = (adjoint(L), L) if upper else (L, adjoint(L))
-    return fused._solve_triangular(then, fused._solve_triangular(first, self, False, False, True), True, False, True)
+    half = fused._solve_triangular(first, self, False, False, True, title)
+    return fused._solve_triangular(then, half, True, False, True)
 
 
 def _inverse_of(L, upper=False):
@@ -260,7 +263,7 @@ op(
 
 def _cholesky_inverse(self, upper):
     check_matrix(self, "cholesky_inverse", square=True)
-    return _cholesky_solve(identity(self), self, upper)
+    return _cholesky_solve(identity(self), self, upper, "cholesky_inverse")
 
 
 op(
@@ -271,6 +274,7 @@ op(
     valid=lambda L, upper=False: (L.triu() if upper else L.tril(), upper),
     samples=lambda make: [Sample(positive(make, 3, 3)), Sample(positive(make, 2, 3, 3), True)],
     reference=_inverse_of,
+    errors=[(lambda: zeros(2, 2).cholesky_inverse(), RuntimeError, "cholesky_inverse: The diagonal element 1 is zero")],
     tags="casts",
     doc="The inverse of the A whose Cholesky factor is self, with a gradient as that of cholesky_solve.",
 )
