@@ -270,3 +270,50 @@ def test_a_target_of_as_many_elements_keeps_its_shape(name, target):
     np.testing.assert_allclose(np.ravel(run(tg)[1]), expected)
     torch = pytest.importorskip("torch")
     assert run(tg) == run(torch)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda out: tg.empty(2, out=out),
+        lambda out: tg.zeros(2, out=out),
+        lambda out: tg.ones(2, out=out),
+        lambda out: tg.full((2,), 1j, out=out),
+        lambda out: tg.eye(2, out=out),
+        lambda out: tg.rand(2, out=out),
+        lambda out: tg.randn(2, out=out),
+    ],
+)
+def test_a_factory_makes_pairs_of_halves_where_out_holds_them(make):
+    out = tg.empty(0, dtype=tg.complex32)
+    assert make(out) is out and out.dtype is tg.complex32 and out.numel() >= 2
+
+
+@pytest.mark.parametrize("name", ["fftfreq", "rfftfreq"])
+def test_frequencies_are_of_the_dtype_of_out(name):
+    find = getattr(tg.fft, name)
+    for dtype in (tg.float16, tg.float64):
+        out = tg.empty(0, dtype=dtype)
+        assert tg.equal(find(7, 0.3, out=out), find(7, 0.3, dtype=dtype)) and out.dtype is dtype
+    with pytest.raises(RuntimeError, match="floating point"):
+        find(7, out=tg.empty(0, dtype=tg.int64))
+
+
+def test_integers_beyond_64_bits_are_true_and_fit_no_integer_dtype():
+    assert tg.tensor((2**64, 0, -(2**63) - 1), dtype=tg.bool).tolist() == [True, False, True]
+    with pytest.raises(ValueError, match="Overflow when unpacking"):
+        tg.tensor([2**64], dtype=tg.int32)
+
+
+def test_the_old_constructor_takes_no_device_beside_a_tensor():
+    x = tg.tensor([1.0])
+    for make in (tg.Tensor, x.new):
+        with pytest.raises(RuntimeError, match="Legacy tensor constructor"):
+            make(x, device="cpu")
+    assert tg.Tensor([1.0], device="cpu").tolist() == [1]
+
+
+def test_numpy_scalars_have_no_memory_to_share():
+    assert tg.asarray(np.float64(0.5)).item() == 0.5
+    with pytest.raises(RuntimeError, match="can't alias NumPy scalars"):
+        tg.asarray(np.float64(0.5), copy=False)

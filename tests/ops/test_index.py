@@ -295,3 +295,25 @@ def test_the_index_is_an_operand_of_the_override_protocol():
 def test_an_index_of_no_tensor_has_one_shape_on_every_device(indices):
     x = arange(2, 3)
     assert tg.ops.aten.index.Tensor(x.to("meta"), indices).shape == tg.ops.aten.index.Tensor(x, indices).shape
+
+
+@pytest.mark.parametrize("accumulate", [False, True])
+def test_values_of_index_put_have_no_more_dimensions_than_what_is_picked(accumulate):
+    with pytest.raises(RuntimeError, match="shape mismatch: value tensor of shape .1, 2, 3."):
+        tg.zeros(3, 3).index_put([tg.tensor([0, 1])], tg.ones(1, 2, 3), accumulate)
+    with pytest.raises(RuntimeError, match="shape mismatch"):
+        tg.rand(()).index_put([], tg.ones(1), accumulate)
+    with pytest.raises(RuntimeError, match="shape mismatch"):
+        tg.zeros(3).index_put([tg.tensor([0])], tg.ones(1, 1), accumulate)
+
+
+def test_what_is_assigned_may_have_more_dimensions_of_one_in_front():
+    x = tg.zeros(3, 3)
+    value = tg.ones(1, 1, 2, 3, requires_grad=True)
+    x[tg.tensor([0, 2])] = value
+    assert x.tolist() == [[1] * 3, [0] * 3, [1] * 3]
+    x.sum().backward()
+    assert value.grad.tolist() == tg.ones(1, 1, 2, 3).tolist()
+    x = tg.zeros(3)
+    x[tg.tensor([1])] = tg.full((1, 1, 1), 4.0)
+    assert x.tolist() == [0, 4, 0]

@@ -120,3 +120,14 @@ def test_new_dimensions_of_size_one_step_over_what_follows():
     assert x.t().expand(1, 3, 2).stride() == (3, 1, 3)
     assert x.expand(4, 1, 2, 3).stride() == (0, 6, 3, 1)
     assert tg.ones(()).expand(1, 1).stride() == (0, 0)
+
+
+def test_ravel_lies_densely_where_flatten_is_a_view():
+    x = tg.arange(10.0)[::2]
+    flat = x.ravel()
+    assert flat.stride() == (1,) and flat.is_contiguous() and flat.tolist() == x.tolist()
+    assert x.flatten() is x
+    row = tg.zeros(2, 3)
+    assert row.ravel().data_ptr() == row.data_ptr()
+    (slope,) = tg.autograd.grad((y := tg.arange(6.0).requires_grad_())[::2].ravel().sum(), y)
+    assert slope.tolist() == [1, 0, 1, 0, 1, 0]

@@ -237,3 +237,13 @@ def test_diagonals_that_fit_no_matrix_are_refused(change, told):
     tensors = {k: tg.tensor(v) if isinstance(v, list) else v for k, v in given.items()}
     with pytest.raises(RuntimeError, match=told):
         tg.sparse.spdiags(**tensors)
+
+
+def test_t_is_of_matrices():
+    x = tg.zeros(2, 2, 2)
+    x[0, 1, 1] = 1
+    with pytest.raises(RuntimeError, match="<= 2 sparse and 0 dense dimensions, but got 3 sparse"):
+        x.to_sparse().t()
+    with pytest.raises(RuntimeError, match="but got 1 sparse and 2 dense"):
+        x.to_sparse(1).t()
+    assert tg.equal(x[0].to_sparse().t().to_dense(), x[0].t())

@@ -286,7 +286,7 @@ static int target(tgx_call *c, const indices *x, const tgx_tensor *table, shape_
 static int check_values(tgx_call *c, const tgx_tensor *v, const shape_t *s) {
     for (int i = 0; i < v->rank; i++) {
         int k = s->rank - v->rank + i;
-        if (v->sizes[i] == 1 || (k >= 0 && v->sizes[i] == s->sizes[k])) continue;
+        if (k >= 0 && (v->sizes[i] == 1 || v->sizes[i] == s->sizes[k])) continue;
         return tgx_fail(c, TGX_RUNTIME_ERROR, "shape mismatch: value tensor of shape %s cannot be broadcast to indexing result of "
                         "shape %s", tgx_shape_text(v), tgx_sizes_text(s->sizes, s->rank));
     }
@@ -302,7 +302,7 @@ static int put_shape(tgx_call *c, const tgx_tensor *table, int list, int values)
     shape_t s;
     if (c->meta && has_mask(&c->args[list])) return 0;
     if (open_indices(c, &x, table, &c->args[list], 0) || target(c, &x, table, &s)) return TGX_FAILED;
-    if (v->count != 1 && check_values(c, v, &s)) return TGX_FAILED;
+    if (!(v->count == 1 && has_mask(&c->args[list])) && check_values(c, v, &s)) return TGX_FAILED; /* as masked_fill */
     c->scratch_bytes = behind(&x);
     if (is_of(v, &s)) tgx_need_dense(c, values);
     else if (v->count != 1) c->scratch_bytes += s.count * tgx_itemsize[v->dtype];

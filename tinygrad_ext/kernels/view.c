@@ -138,7 +138,9 @@ static int ravel_shape(tgx_call *c) {
     const tgx_tensor *t = tgx_in(c, 0);
     tgx_output *o = tgx_view(c, 0, 0, 1);
     o->sizes[0] = t->count;
-    return shaped(o, t);
+    shaped(o, t);
+    if (o->strides && t->count > 1 && o->strides[0] != 1) o->origin = TGX_FRESH, o->strides = NULL; /* as PyTorch: dense */
+    return 0;
 }
 TGX_KERNEL(ravel, ravel_shape, copied_run, TGX_WINDOW)
 

@@ -67,6 +67,7 @@ for _name, _real in (("fftfreq", False), ("rfftfreq", True)):
         jvp="none",
         where="fft",
         variants="function out",
+        tags="adopts",
         samples=lambda make: [Sample(5), Sample(6, 0.5), Sample(1, d=2.0)],
         reference=lambda n, d=1.0, name=_name: getattr(__import__("numpy").fft, name)(n, d),
         errors=[(lambda name=_name: functions[f"fft.{name}"](-1), RuntimeError, "Invalid number of data points (-1)")],

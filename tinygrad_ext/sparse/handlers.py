@@ -225,6 +225,10 @@ def transpose(self, dim0, dim1):
 @handler("t")
 def t(self):
     """The transpose of a matrix."""
+    sparse, dense = self.sparse_dim(), self.dense_dim()
+    if sparse > 2 or dense:
+        told = f"got {sparse} sparse and {dense} dense dimensions"
+        raise RuntimeError(f"t() expects a tensor with <= 2 sparse and 0 dense dimensions, but {told}")
     return transpose(self, 0, 1) if self.dim() == 2 else self
 
 

@@ -163,6 +163,8 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
     if t is None and isinstance(obj, (bytes, bytearray, memoryview)):
         t = frombuffer(obj, dtype=dtype)
     if t is None:
+        if copy is False and hasattr(obj, "dtype"):
+            raise RuntimeError("can't alias NumPy scalars: leave copy=False out, or make an array of it")
         if copy is False:
             raise ValueError(
                 "can't alias arbitrary sequence into a tensor: pass an array or tensor, or leave copy=False out"

@@ -35,6 +35,11 @@ def _construct(args, kwargs, dtype=None):
             f"new(): got an unexpected keyword argument '{next(iter(kwargs))}'; use tensor() for dtype "
             f"and requires_grad"
         )
+    if wanted is not None and len(args) == 1 and isinstance(args[0], Tensor):
+        raise RuntimeError(
+            "Legacy tensor constructor of the form Tensor(tensor, device=device) is not supported: use tensor(...) or "
+            "as_tensor(...), which take a device"
+        )
     if wanted is not None and device(wanted).type != "cpu":
         raise RuntimeError(
             f"legacy constructor expects device type: cpu but device type: {device(wanted).type} was "

@@ -162,10 +162,13 @@ cdef int _fill_number(object data, char *at, int dtype) except -1:
         (<uint64_t *>at)[0] = data
         return 0
     if isinstance(data, int) and not -0x8000000000000000 <= data <= 0x7fffffffffffffff:
-        if is_integral(dtype):
+        if dtype == TGX_BOOL:
+            data = 1
+        elif is_integral(dtype):
             raise ValueError(f"Overflow when unpacking long long: {data} does not fit into 64 bits; use a floating "
                              f"dtype")
-        data = float(data)
+        else:
+            data = float(data)
     s = checked_scalar(data, dtype)
     write_scalar(at, dtype, s.f, s.im, s.i)
     return 0

@@ -20,7 +20,7 @@ from tinygrad_ext.core.call.outputs cimport (
     check_inference, check_inputs, check_readonly, check_target, check_writable, deliver, deliver_all, note_write, shows_history,
 )
 from tinygrad_ext.core.data.tensor cimport DERIVED, DIFF_VIEW, INFERENCE, Tensor, alias, set_geometry
-from tinygrad_ext.core.data.types cimport is_complex, uint64_t
+from tinygrad_ext.core.data.types cimport is_coded, is_complex, uint64_t
 
 
 cdef uint64_t window_moves = 0
@@ -147,6 +147,7 @@ cdef bint _loses_parts(Op op, PyObject **args, Tensor out) noexcept:
 
 cdef object call_out(Op op, PyObject **args, object out):
     """The form with out=: fills it (a tuple for several results) and returns it; of a list of results it returns nothing."""
+    cdef int i
     if state().flags & TGX_LEVELS:
         args[op.nargs] = <PyObject *>out
         result = through_levels(op, args, OUT)
@@ -155,9 +156,12 @@ cdef object call_out(Op op, PyObject **args, object out):
     if not state().no_grad and (any_needs_grad(op, args) or _wants_grad(out)):
         raise RuntimeError(f"{op.title}(): functions with out=... arguments don't support automatic differentiation, but one of "
                            "the arguments requires grad. Leave out= away, or work in no_grad().")
-    if op.adopts >= 0 and args[op.adopts] == <PyObject *>None and not _loses_parts(op, args, <Tensor?>out):
+    i = op.adopts
+    if i < 0 and op.options >= 0 and is_coded((<Tensor?>out).tid):      # a kernel knows no such target
+        i = op.options
+    if i >= 0 and args[i] == <PyObject *>None and not _loses_parts(op, args, <Tensor?>out):
         adopted = dtype_of((<Tensor?>out).tid)
-        args[op.adopts] = <PyObject *>adopted
+        args[i] = <PyObject *>adopted
     if op.nreturns == 1 and not op.makes_list:
         if op.apart:
             check_inputs(op, args, <Tensor?>out, -1, False)
