@@ -15,13 +15,21 @@ from tinygrad_ext.autograd.function import Function
 from tinygrad_ext.autograd.graph import saved_tensors_hooks
 from tinygrad_ext.core.call.boundary import boundary
 from tinygrad_ext.core.call.later import later
+from tinygrad_ext.utils.selective_checkpoint import (
+    CheckpointPolicy,
+    SelectiveCheckpointContext,
+    create_selective_checkpoint_contexts,
+)
 
 __all__ = [
     "CheckpointError",
     "CheckpointFunction",
+    "CheckpointPolicy",
+    "SelectiveCheckpointContext",
     "check_backward_validity",
     "checkpoint",
     "checkpoint_sequential",
+    "create_selective_checkpoint_contexts",
     "detach_variable",
     "noop_context_fn",
     "set_checkpoint_early_stop",

@@ -86,12 +86,13 @@ cdef Packed _packed(Node n, Tensor t, int output):
 cdef object _call_pack(object pack, Tensor t):
     cdef tgx_state *st = state()
     cdef unsigned char was_no_grad = st.no_grad
-    cdef uint32_t version = version_of(t)
-    st.no_grad = 1
+    cdef uint32_t version = version_of(t), below = st.below
+    cdef PyObject *outer = st.instead       # waits for the op whose tensor this is, not for what the hook calls
+    st.no_grad, st.below, st.instead = 1, 0, NULL
     try:
         value = pack(t)
     finally:
-        st.no_grad = was_no_grad
+        st.no_grad, st.below, st.instead = was_no_grad, below, outer
     if version_of(t) != version:
         raise RuntimeError("A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook "
                            "cannot be modified by in-place operations as this can lead to unexpected side-effects. "
