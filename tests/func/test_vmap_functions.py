@@ -263,3 +263,22 @@ def test_messages_call_what_a_transform_carries_a_tensor(call):
     for run in (lambda: vmap(call)(tg.rand(3, 4)), lambda: tg.func.jvp(call, (tg.rand(4),), (tg.rand(4),))):
         with pytest.raises(TypeError, match="must be Number, not Tensor"):
             run()
+
+
+def test_the_rule_of_a_custom_op_gets_keyword_only_arguments_by_their_names():
+    mark, seen = scope.application.mark(), []
+
+    @library.custom_op("vmapped::scaled", mutates_args=())
+    def scaled(x: tg.Tensor, *, factor: float, shift: float = 1.0) -> tg.Tensor:
+        return x * factor + shift
+
+    @scaled.register_vmap
+    def rule(info, in_dims, x, *, shift, factor):
+        seen.append((in_dims, x.shape, factor, shift))
+        return scaled(x, factor=factor, shift=shift), in_dims[0]
+
+    try:
+        assert tg.equal(vmap(lambda x: scaled(x, factor=2.0))(X), X * 2 + 1)
+    finally:
+        scope.application.undo(mark)
+    assert seen == [((0,), (4, 3), 2.0, 1.0)]

@@ -82,7 +82,10 @@ def _custom(level, op, args):
         return sample_by_sample(level, op, args)
     from .functions import by_rule  # lazy: few programs need it
 
-    return by_rule(level, op.name, rule, args)
+    schema = op.schema.args
+    named = {a.name: value for a, value in zip(schema, args) if a.kwarg_only}
+    given = [value for a, value in zip(schema, args) if not a.kwarg_only]
+    return by_rule(level, op.name, functools.partial(rule, **named) if named else rule, given)
 
 
 # ---- pointwise -----------------------------------------------------------------------------------------------------
