@@ -316,3 +316,12 @@ def test_infinite_parts_of_sums_stay_apart(infinite, dtype):
     for ours, expected in ((x.sum(), parts.sum(0)), (x.mean(), parts.mean(0)), (x[None].sum(0)[0], parts[0])):
         np.testing.assert_array_equal(tg.view_as_real(ours).numpy(), expected.numpy())
     assert str(x.cumsum(0)[-1].item()) == str(x.sum().item())
+
+
+def test_slopes_over_complex_distances():
+    x = tg.arange(16.0).reshape(4, 4)
+    across, along = tg.gradient(x, spacing=[1 + 1j, 2 - 1j], dim=(0, 1))
+    assert across.dtype is tg.complex64 and tg.allclose(across, tg.full((4, 4), 4 / (1 + 1j)))
+    assert tg.allclose(along, tg.full((4, 4), 1 / (2 - 1j)))
+    (all_alike,) = tg.gradient(x[0].double(), spacing=2j, edge_order=2)
+    assert all_alike.dtype is tg.complex128 and tg.allclose(all_alike, tg.full((4,), -0.5j, dtype=tg.complex128))

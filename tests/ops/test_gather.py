@@ -206,3 +206,12 @@ def test_a_mean_of_more_elements_than_are_counted_is_refused():
     many = tg.zeros(1, dtype=tg.int64).expand(2**32)
     with pytest.raises(NotImplementedError, match="counts up to 4294967294 elements along dim, got an index of shape"):
         tg.zeros(2).scatter_reduce(0, many, tg.zeros(1).expand(2**32), "mean")
+
+
+@pytest.mark.parametrize("alpha, want", [(2.0, [6, 8, 0]), (2.5, [6, 8, 0]), (True, [3, 4, 0])])
+def test_the_factor_of_index_add_is_cut_to_the_dtype_of_integers(alpha, want):
+    x, source = tg.zeros(3, dtype=tg.int32), tg.tensor([3, 4], dtype=tg.int32)
+    assert x.index_add(0, tg.tensor([0, 1]), source, alpha=alpha).tolist() == want
+    assert x.bool().index_add(0, tg.tensor([0, 1]), source.bool(), alpha=alpha).tolist() == [True, True, False]
+    with pytest.raises(RuntimeError, match="without overflow"):
+        x.index_add(0, tg.tensor([0, 1]), source, alpha=1j)

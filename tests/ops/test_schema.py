@@ -384,3 +384,7 @@ def test_what_the_common_form_takes_the_grammar_takes_alike(text, whole):
     common = schema._read_common(text)
     if common is not None:
         assert _facts(common) == _facts(schema_grammar.read(text))
+
+
+def test_an_op_may_return_none():
+    assert Schema.parse("demo::f(Tensor x) -> None").returns == ()

@@ -263,3 +263,28 @@ def test_tensors_that_a_schedule_was_given_may_be_written_to_afterwards(kind):
     for t in (low, high, lr):
         t.mul_(0.5)
     assert len(before) > 1 and {name: float(group[name]) for name in before} == before
+
+
+def test_chained_schedules_stand_in_a_sequence():
+    optimizer = optim.SGD([nn.Parameter(tg.ones(1))], lr=0.05)
+    chained = schedules.ChainedScheduler(
+        [schedules.LinearLR(optimizer, 0.1, total_iters=4), schedules.ConstantLR(optimizer, 0.1, total_iters=4)]
+    )
+    then = schedules.ConstantLR(optimizer, 0.5, total_iters=4)
+    with pytest.warns(UserWarning, match="before `optimizer.step"):  # as in PyTorch
+        sequence = schedules.SequentialLR(optimizer, [chained, then], milestones=[4])
+    seen = [optimizer.param_groups[0]["lr"]]
+    for _ in range(6):
+        optimizer.step()
+        sequence.step()
+        seen.append(optimizer.param_groups[0]["lr"])
+    assert seen == pytest.approx([0.0005, 0.001625, 0.00275, 0.003875, 0.025, 0.025, 0.025])
+
+
+def test_a_plateau_with_a_limit_for_each_group_refuses_a_new_group():
+    optimizer = optim.SGD([{"params": [nn.Parameter(tg.ones(1))]}, {"params": [nn.Parameter(tg.ones(1))]}], lr=0.1)
+    schedule = schedules.ReduceLROnPlateau(optimizer, min_lr=[1e-5, 1e-4], patience=0)
+    optimizer.add_param_group({"params": [nn.Parameter(tg.ones(1))]})
+    schedule.step(1.0)
+    with pytest.raises(RuntimeError, match="The number of param groups in the `optimizer` .3. differs"):
+        schedule.step(1.3)

@@ -131,11 +131,6 @@ static int is_one(const tgx_value *alpha) { return alpha->kind == TGX_IS_INT && 
 
 static int check_alpha(tgx_call *c, const tgx_tensor *source, const tgx_value *alpha) {
     const tgx_scalar *n = alpha->number;
-    if (tgx_is_integral(source->dtype) && (alpha->kind == TGX_IS_FLOAT || alpha->kind == TGX_IS_COMPLEX)) {
-        const char *text = "index_add_(): For integral input tensors, argument alpha must not be a floating point number, got";
-        if (alpha->kind == TGX_IS_FLOAT) return tgx_fail(c, TGX_RUNTIME_ERROR, "%s %.12g", text, n->f);
-        return tgx_fail(c, TGX_RUNTIME_ERROR, "%s (%.12g%+.12gj)", text, n->f, n->im);
-    }
     return tgx_refuse_complex(c, n, source->dtype) || tgx_check_number(c, alpha, source->dtype) ? TGX_FAILED : 0;
 }
 

@@ -221,7 +221,7 @@ class CustomOpDef(OpFunction):
         autograd.put_jvp(self._state, jvp, setup_context, scope.current())
 
     def register_vmap(self, func=None, /):
-        """Register the batched form, func(info, in_dims, *args, **keyword_only); kept for transforms that ask for it."""
+        """Register the batched form, func(info, in_dims, *args, **keyword_only), for `vmap`."""
 
         def register(fn):
             self._state.put(_state.VMAP, fn, scope.current())

@@ -219,7 +219,8 @@ def _slope(self, dim, step, edge_order):
             )
         gaps = step.diff().reshape([-1 if i == dim else 1 for i in range(self.dim())])
     else:
-        gaps = self.new_full([n - 1 if i == dim else 1 for i in range(self.dim())], step)
+        sizes = [n - 1 if i == dim else 1 for i in range(self.dim())]
+        gaps = self.new_full(sizes, step, dtype=tg.result_type(self, step))
     slopes = (part(1, n - 1) - part(0, n - 1)) / gaps
     front, back = slopes.narrow(dim, 0, 1), slopes.narrow(dim, n - 2, 1)
     if n == 2:
@@ -268,7 +269,7 @@ for _overload, _type, _samples in (
         lambda make: [Sample(make(4, 3)), Sample(make(5), spacing=0.5, edge_order=2), Sample(make(2, 4), dim=1)],
     ),
     (".tensors", "Tensor[] spacing", lambda make: [Sample(make(4), spacing=[make.of([0.0, 1.0, 1.5, 4.0])], dim=0)]),
-    (".numbers", "float[] spacing", lambda make: [Sample(make(4, 3), spacing=(0.5, 2.0))]),
+    (".numbers", "Scalar[] spacing", lambda make: [Sample(make(4, 3), spacing=(0.5, 2.0))]),
 ):
     op(
         f"aten::gradient{_overload}(Tensor self, *, {_type}, Any dim=None, int edge_order=1) -> Tensor[]",

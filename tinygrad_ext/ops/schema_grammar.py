@@ -68,6 +68,8 @@ def _read_returns(text, pos):
     if not text.startswith("->", pos):
         raise _fault_at(text, pos, "'->' and what the op returns, such as '-> Tensor' or '-> ()'")
     pos = _skip_space(text, pos + 2)
+    if text[pos:].strip() == "None":
+        return ()
     returns, end, in_list = [], ",", text.startswith("(", pos)
     if in_list:
         pos = _skip_space(text, pos + 1)

@@ -48,7 +48,7 @@ class SequentialLR(_Composite):
         for group in optimizer.param_groups:
             set_lr(group, group["initial_lr"])
         for scheduler in schedulers:
-            scheduler.last_epoch -= 1
+            _undo(scheduler)
         schedulers[0]._initial_step()
         self._last_lr = schedulers[0].get_last_lr()
 
@@ -83,6 +83,15 @@ class ChainedScheduler(_Composite):
         for scheduler in self._schedulers:
             scheduler.step()
         self._last_lr = self._lrs()
+
+
+def _undo(scheduler):
+    """Take back the first step of a schedule, or of those that it puts together."""
+    if isinstance(scheduler, _Composite):
+        for inner in scheduler._schedulers:
+            _undo(inner)
+    else:
+        scheduler.last_epoch -= 1
 
 
 def _check_inner(optimizer, schedulers, owner):

@@ -50,12 +50,15 @@ class ReduceLROnPlateau:
         self.threshold_mode = threshold_mode
         self._reset()
 
-    def _per_group(self, min_lr):
+    def _per_group(self, min_lr, error=ValueError):
         groups = len(self.optimizer.param_groups)
         if not isinstance(min_lr, (list, tuple)):
             return [min_lr] * groups
         if len(min_lr) != groups:
-            raise ValueError(f"expected {groups} min_lrs, got {len(min_lr)}")
+            raise error(
+                f"expected {groups} min_lrs, got {len(min_lr)}. The number of param groups in the `optimizer` "
+                f"({groups}) differs from that of `min_lrs`: give one for each"
+            )
         return list(min_lr)
 
     def _reset(self):
@@ -101,7 +104,7 @@ class ReduceLROnPlateau:
 
     def _reduce_lr(self, epoch):
         if len(self.min_lrs) != len(self.optimizer.param_groups):
-            self.min_lrs = self._per_group(self.default_min_lr)
+            self.min_lrs = self._per_group(self.default_min_lr, RuntimeError)
         for group, least in zip(self.optimizer.param_groups, self.min_lrs):
             old = float(group["lr"])
             new = max(old * self.factor, least)

@@ -15,6 +15,7 @@ from tinygrad_ext.core.data.slots import get_slot, set_slot
 from tinygrad_ext.core.data.table import NAMED
 from tinygrad_ext.core.data.tensor import Carried, Parameter, Tensor
 from tinygrad_ext.tensor.interop import copied
+from tinygrad_ext.tensor.top import is_storage
 
 _TITLES = {row.name: row.title for row in NAMED}
 _CLASSES = {row.name: row.title for row in NAMED if row.kind not in ("natural", "pair")}  # as in PyTorch
@@ -80,11 +81,24 @@ def _of_data(data, dtype):
         if dtype is not None and data.dtype != dtype:
             raise TypeError(f"expected {_name(dtype)} (got {_name(data.dtype)}): convert it with to()")
         return data.detach()
+    if is_storage(data):
+        return _of_storage(data, dtype or _dtype.get_default_dtype())
     if isinstance(data, str):
         raise TypeError("new(): invalid data type 'str'; numbers are expected")
     if not hasattr(data, "__len__"):
         raise TypeError(f"new(): data must be a sequence (got {type(data).__name__}); use tensor() for a number")
     return copied(data, dtype or _dtype.get_default_dtype())
+
+
+def _of_storage(data, dtype):
+    """The elements of a storage, in its memory."""
+    own = getattr(data, "dtype", dtype)
+    if own != dtype:
+        raise RuntimeError(
+            f"Expected a Storage of type {_TITLES[dtype.name]} or an UntypedStorage, but got type {_TITLES[own.name]} "
+            f"for argument 1 'storage': a tensor of {own.name} shows it"
+        )
+    return _empty((0,), dtype).set_(data)
 
 
 def _init(self, args, kwargs):
