@@ -30,6 +30,7 @@ SIZES = [
     ((3,), 40, 300, 130),
     ((2, 3), 70, 330, 161),
     ((), 513, 512, 640),
+    ((), 34, 1100, 520),
 ]
 each_size = pytest.mark.parametrize(("batch", "m", "k", "n"), SIZES)
 each_dtype = pytest.mark.parametrize("dtype", DTYPES, ids=str)

@@ -26,8 +26,8 @@
 
 enum {
     ROWS = 8, VECTORS = 3,     /* of a tile */
-    STRETCH = 320,             /* of the depth at most */
-    GROUP = 36,                /* vectors of columns that are laid out together; half of them where few strips pass them */
+    STRETCH = 512,             /* of the depth at most */
+    GROUP = 30,                /* vectors of columns that are laid out together; half of them where few strips pass them */
     AHEAD = 16,                /* steps from which on B is fetched */
     FEW_STRIPS = 4, MANY_STRIPS = 64,
     ALIKE = 2048,              /* bytes: rows that lie so far apart are copied, as they would share few places of the first level */
