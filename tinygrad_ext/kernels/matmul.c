@@ -5,7 +5,6 @@
 #include "matmul_sizes.h"
 #include "product.h"
 #include "product_bf16.h"
-#include "product_blocks.h"
 #include "product_complex.h"
 
 /* What is multiplied, and what is added to it. */
@@ -123,13 +122,6 @@ static int64_t room(const tgx_tensor *a, const tgx_tensor *b, const tgx_output *
     return tgx_bf16_product_room(m, n, k, items, tgx_is_one_matrix(b) ? 1 : items);
 }
 
-/* A batch may become one tall matrix. */
-static int64_t block_room(int dtype, const tgx_tensor *a, const tgx_tensor *b, const tgx_output *o) {
-    int64_t m = 1, n = tgx_cols_of(b);
-    for (int i = 0; i < o->rank - 1; i++) m *= o->dims[i];
-    return tgx_block_product_room(dtype, tgx_is_one_matrix(b) ? m : tgx_rows_of(a), n, tgx_depth_of(b));
-}
-
 static int product_shape(tgx_call *c, const operands_t *x) {
     const tgx_tensor *a = x->a, *b = x->b;
     tgx_output *o = &c->outputs[0];
@@ -146,7 +138,7 @@ static int product_shape(tgx_call *c, const operands_t *x) {
     } else {
         if (tgx_is_half(a->dtype)) o->via = TGX_F32;
         need_operands(c, x, o->via < 0 ? a->dtype : o->via);
-        if (a->rank > 1 && b->rank > 1 && !tgx_is_integral(a->dtype)) c->scratch_bytes = block_room(o->via < 0 ? a->dtype : o->via, a, b, o);
+        if (a->rank > 1 && b->rank > 1 && !tgx_is_integral(a->dtype)) c->scratch_bytes = tgx_product_room(o->via < 0 ? a->dtype : o->via, a, b, o);
     }
     if (a->count + b->count > TGX_SMALL / 32) c->work = work_of(a->sizes[a->rank - 1], o);
     if (c->target) use_target(c, x, o);
@@ -204,7 +196,6 @@ static int put_start(tgx_call *c, const tgx_tensor *start, const tgx_tensor *out
 }
 
 static const tgx_scalar none, one = {1, 0, 1, 1};
-
 static int product_run(tgx_call *c, const operands_t *x, const tgx_scalar *alpha, const tgx_scalar *beta) {
     const tgx_tensor *out = tgx_out(c, 0);
     tgx_product p;

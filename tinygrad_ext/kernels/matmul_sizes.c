@@ -1,6 +1,7 @@
 /* Sizes of products, and the words for operands that do not fit. See matmul_sizes.h. PyTorch words them differently for each
  * op, so the texts stand apart from the products, which share everything. */
 #include "matmul_sizes.h"
+#include "product_blocks.h"
 
 static long long ll(int64_t n) { return (long long)n; }
 
@@ -97,4 +98,10 @@ int tgx_product_sizes(tgx_call *c, const tgx_tensor *a, const tgx_tensor *b, con
     if (b->rank > 1) o->dims[n++] = tgx_cols_of(b);
     tgx_fresh(c, 0, n, a->dtype);
     return start ? check_start(c, start, b, o) : 0;
+}
+
+int64_t tgx_product_room(int dtype, const tgx_tensor *a, const tgx_tensor *b, const tgx_output *o) {
+    int64_t m = 1;
+    for (int i = 0; i < o->rank - 1; i++) m *= o->dims[i];
+    return tgx_block_product_room(dtype, tgx_is_one_matrix(b) ? m : tgx_rows_of(a), tgx_cols_of(b), tgx_depth_of(b));
 }

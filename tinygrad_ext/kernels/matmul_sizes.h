@@ -16,4 +16,7 @@ static inline int tgx_is_one_matrix(const tgx_tensor *b) {
 
 /* The result of a product as a fresh one, or TGX_FAILED; start, when there is one, is added to it. */
 int tgx_product_sizes(tgx_call *c, const tgx_tensor *a, const tgx_tensor *b, const tgx_tensor *start);
+
+/* Scratch of a product of floats; its batch may become one tall matrix. */
+int64_t tgx_product_room(int dtype, const tgx_tensor *a, const tgx_tensor *b, const tgx_output *o);
 #endif
