@@ -340,10 +340,11 @@ static int index_put_shape(tgx_call *c) {
         return tgx_fail(c, TGX_RUNTIME_ERROR, "Index put requires the source and destination dtypes match, got %s for the destination "
                         "and %s for the source.", tgx_dtype_title(x->dtype), tgx_dtype_title(v->dtype));
     tgx_writes(c, 0, 0);
+    tgx_warn_repeated(c, "index_put_", "tensor[indices] = tensor");
     return put_shape(c, x, 1, 2);
 }
 static int index_put_run(tgx_call *c) { return put_run(c, tgx_out(c, 0), 1, 2, tgx_int(c, 3) ? TGX_ADD : TGX_WRITE); }
-TGX_KERNEL(index_put, index_put_shape, index_put_run, TGX_MAY_READ)
+TGX_KERNEL(index_put, index_put_shape, index_put_run, TGX_MAY_READ | TGX_REPEATS_INPLACE)
 
 /* (grad, size, indices): zeros with grad added where the indices read it. */
 static int index_backward_shape(tgx_call *c) {

@@ -214,6 +214,7 @@ static int index_fill_shape(tgx_call *c) {
                         "dimension(s).", value->tensor->rank);
     if (value->tag == TGX_NUMBER && (tgx_refuse_complex(c, value->number, x->dtype) || tgx_check_number(c, value, x->dtype))) return TGX_FAILED;
     open_put(c);
+    tgx_warn_repeated(c, "index_fill_", "tensor[mask] = scalar");
     return 0;
 }
 
@@ -234,7 +235,7 @@ static int index_fill_run(tgx_call *c) {
     else c->services->copy(&to, value->tensor);
     return put(c, one, 1, TGX_WRITE, TGX_NEGATIVE, TGX_OUT_INDEX, "index_fill_");
 }
-TGX_KERNEL(index_fill, index_fill_shape, index_fill_run, 0)
+TGX_KERNEL(index_fill, index_fill_shape, index_fill_run, TGX_REPEATS_INPLACE)
 
 /* ---- over all elements: (self, index), numbers in row-major order ------------------------------------------------ */
 

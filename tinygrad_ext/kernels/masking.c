@@ -266,6 +266,7 @@ static int masked_fill_shape(tgx_call *c) {
         return tgx_fail(c, TGX_RUNTIME_ERROR, "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with %d "
                         "dimension(s). where() takes values of any shape.", tgx_in(c, 2)->rank);
     if (has_sizes(self, o->dims, o->rank)) o = tgx_like_order(c, 0, self, self->dtype), o->origin = TGX_OVER, o->of = 0;
+    tgx_warn_repeated(c, "masked_fill_", "tensor[mask] = scalar");
     return 0;
 }
 
@@ -292,6 +293,19 @@ static void add(tgx_iter *it, const tgx_tensor *t) {
     tgx_iter_add(it, t->data, t->sizes, t->strides, t->rank, tgx_itemsize[t->dtype]);
 }
 
+/* Elements that share memory: it is the value where the mask names one of them, so what it does not name is not written. */
+static int fill_repeated(const tgx_tensor *out, const tgx_tensor *mask, const char *value, int width) {
+    for (int64_t i = 0; i < out->count; i++) {
+        int64_t at = 0, of = 0, left = i;
+        for (int d = out->rank - 1, m = mask->rank - 1; d >= 0; left /= out->sizes[d--], m--) {
+            at += left % out->sizes[d] * out->strides[d];
+            if (m >= 0 && mask->sizes[m] > 1) of += left % out->sizes[d] * mask->strides[m];
+        }
+        if (mask->data[of]) memcpy(out->data + at * width, value, (size_t)width);
+    }
+    return 0;
+}
+
 static int masked_fill_run(tgx_call *c) {
     static int64_t one = 1, still = 0;
     const tgx_tensor *out = tgx_out(c, 0);
@@ -307,6 +321,7 @@ static int masked_fill_run(tgx_call *c) {
     tgx_iter_begin(&it, out->sizes, out->rank);
     add(&it, out), add(&it, tgx_in(c, 0)), add(&it, tgx_in(c, 1));
     tgx_iter_add(&it, value, &one, &still, 1, width);
+    if (tgx_is_expanded(out)) return fill_repeated(out, tgx_in(c, 1), value, width);
     return tgx_walk(c->services, &it, tgx_mask_loops()->fill[log], NULL);
 }
-TGX_KERNEL(masked_fill, masked_fill_shape, masked_fill_run, 0)
+TGX_KERNEL(masked_fill, masked_fill_shape, masked_fill_run, TGX_REPEATS_INPLACE)

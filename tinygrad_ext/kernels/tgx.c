@@ -23,6 +23,19 @@ void tgx_warn(tgx_call *c, const char *format, ...) {
     c->warning = 1;
 }
 
+int tgx_is_expanded(const tgx_tensor *t) {
+    for (int i = 0; i < t->rank; i++)
+        if (t->sizes[i] > 1 && t->strides[i] == 0) return 1;
+    return 0;
+}
+
+void tgx_warn_repeated(tgx_call *c, const char *title, const char *example) {
+    const tgx_tensor *self = tgx_in(c, 0);
+    if (!c->target || c->target->data != self->data || !tgx_is_expanded(c->target)) return;
+    tgx_warn(c, "Use of %s on expanded tensors is deprecated. Please clone() the tensor before performing this operation. This also applies "
+             "to advanced indexing e.g. %s", title, example);
+}
+
 enum { ROOMS = 8, ROOM = TGX_TEXT / 2 };
 
 /* A buffer of the thread's. */

@@ -149,6 +149,7 @@ enum tgx_kernel_flag {
     TGX_ANY_LAYOUT = 8,        /* run writes to a target whatever its strides */
     TGX_SERIAL = 16,           /* run keeps the interpreter's lock: nobody else may draw from its generator meanwhile */
     TGX_REPEATS = 128,         /* run may write to a target whose elements share memory: it writes the same to all */
+    TGX_REPEATS_INPLACE = 1024, /* the same for the in-place form, which tells of it (tgx_warn_repeated): memory is read and written in turn */
     TGX_NATURAL = 512,         /* takes uint16, uint32 and uint64; kernels of windows do without it, all others refuse them */
     TGX_MIXES = 256,           /* where argument 0 is a half, others may be float32; the results but the first are then float32 */
     TGX_MAY_READ = 64,         /* as TGX_READS for some arguments only, which shape refuses on meta itself */
@@ -170,6 +171,10 @@ typedef struct {
 int tgx_fail(tgx_call *c, int kind, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* Ask for a UserWarning before anything is run. */
 void tgx_warn(tgx_call *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* For shape of what is TGX_REPEATS_INPLACE: warn where an expanded tensor is written to. */
+void tgx_warn_repeated(tgx_call *c, const char *title, const char *example);
+/* Whether steps of 0 lead to several elements of t. */
+int tgx_is_expanded(const tgx_tensor *t);
 /* Whether 63 bits can count the elements of so many sizes; `what` begins the message. */
 int tgx_check_sizes(tgx_call *c, const int64_t *sizes, int rank, const char *what);
 /* "[2, 3]" in a buffer of the thread's, good for the next eight calls. */

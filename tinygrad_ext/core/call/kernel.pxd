@@ -15,6 +15,7 @@ cdef extern from "tgx.h" nogil:
         TGX_ANY_LAYOUT
         TGX_SERIAL
         TGX_REPEATS
+        TGX_REPEATS_INPLACE
         TGX_MAX_DIMS
     enum tgx_tag:
         TGX_NONE, TGX_TENSOR, TGX_TENSORS, TGX_INT, TGX_INTS, TGX_FLOAT, TGX_FLOATS, TGX_NUMBER, TGX_STRING, TGX_POINTER, TGX_DTYPE

@@ -11,7 +11,7 @@ aliases of all operands to be safe from both.
 """
 from cpython.object cimport PyObject
 from tinygrad_ext.core.call.dispatch cimport Op, POINTWISE, state
-from tinygrad_ext.core.call.kernel cimport TGX_JOINS, TGX_REPEATS
+from tinygrad_ext.core.call.kernel cimport TGX_JOINS, TGX_REPEATS, TGX_REPEATS_INPLACE
 from tinygrad_ext.core.data.dtype cimport CPU, device_of, dtype_of, is_host
 from tinygrad_ext.core.data.tensor cimport (
     CONTIGUOUS, DIFF_VIEW, INFERENCE, READONLY, REQUIRES_GRAD, Tensor, dtype_title, empty, may_overlap, needs_grad,
@@ -106,7 +106,10 @@ cdef int check_target(Op op, Tensor out, int device, const int64_t *sizes, int r
             refuse_cast(dtype, out.tid)
     if has_sizes(out, sizes, rank):
         if out.bits & (CONTIGUOUS | READONLY) != CONTIGUOUS:
-            check_readonly(out, op.title) if flags & TGX_REPEATS else check_writable(out, op.title)
+            if flags & TGX_REPEATS or inplace and flags & TGX_REPEATS_INPLACE:
+                check_readonly(out, op.title)
+            else:
+                check_writable(out, op.title)
         return 1
     if inplace:
         raise RuntimeError(f"output with shape {shape_text(out)} doesn't match the broadcast shape "
