@@ -119,11 +119,11 @@ GATHER(float) GATHER(double)
         T sum[TGX_DISTANCE_ROWS][COORDINATES][LANES]; \
         memset(sum, 0, sizeof sum); \
         ptrdiff_t j = 0; \
-        for (; MANY && j + VECTORS * LANES <= m; j += VECTORS * LANES) \
+        for (; VECTORS > 1 && rows > 1 && j + VECTORS * LANES <= m; j += VECTORS * LANES) \
             tile_##NAME##_##T(rows, VECTORS, x, depth, turned + j * depth, LANES, (void *)(w[0] + j), (void *)(f[0] + j), p, n, sum); \
-        for (; j + LANES <= m; j += LANES) \
-            tile_##NAME##_##T(rows, 1, x, depth, turned + j * depth, LANES, (void *)(w[0] + j), (void *)(f[0] + j), p, n, sum); \
-        if (j < m) tile_##NAME##_##T(rows, 1, x, depth, turned + j * depth, m - j, (void *)(w[0] + j), (void *)(f[0] + j), p, n, sum); \
+        for (; j < m; j += LANES) /* once for whole vectors and for the last one: a power takes kilobytes */ \
+            tile_##NAME##_##T(rows, 1, x, depth, turned + j * depth, m - j < LANES ? m - j : LANES, (void *)(w[0] + j), \
+                              (void *)(f[0] + j), p, n, sum); \
         for (int r = 0; r < rows; r++) \
             for (ptrdiff_t k = 0; k < n; k++) { \
                 _Pragma("GCC unroll 4") for (int half = LANES / 2; half; half /= 2) \
