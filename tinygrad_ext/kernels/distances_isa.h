@@ -93,6 +93,7 @@ enum { VECTORS = 1 };
     }
 GATHER(float) GATHER(double)
 
+/* MANY: 0: one row at a time; 1: rows together; 2: several vectors too. */
 #define SLOPES(NAME, T, MANY, FAR, TAKE) \
     /* What some vectors of weights give to the sums of some coordinates. Words unroll what has no vectors of its own. */ \
     static inline __attribute__((always_inline)) void tile_##NAME##_##T(const int rows, const int vectors, const T *restrict x, \
@@ -119,7 +120,7 @@ GATHER(float) GATHER(double)
         T sum[TGX_DISTANCE_ROWS][COORDINATES][LANES]; \
         memset(sum, 0, sizeof sum); \
         ptrdiff_t j = 0; \
-        for (; VECTORS > 1 && rows > 1 && j + VECTORS * LANES <= m; j += VECTORS * LANES) \
+        for (; VECTORS > 1 && rows > 1 && MANY > 1 && j + VECTORS * LANES <= m; j += VECTORS * LANES) \
             tile_##NAME##_##T(rows, VECTORS, x, depth, turned + j * depth, LANES, (void *)(w[0] + j), (void *)(f[0] + j), p, n, sum); \
         for (; j < m; j += LANES) /* once for whole vectors and for the last one: a power takes kilobytes */ \
             tile_##NAME##_##T(rows, 1, x, depth, turned + j * depth, m - j < LANES ? m - j : LANES, (void *)(w[0] + j), \
@@ -181,7 +182,7 @@ GATHER(float) GATHER(double)
     ((s) + ((d) == 0 || (far) == 0 ? 0 : ((d) < 0 ? -(g) : (g)) * vm_pow_f64(__builtin_fabs(d) / (far), p - 1)))
 #define WEIGHED_f(s, d, g, far) vm_mad_f32(d, g, s)
 #define WEIGHED_d(s, d, g, far) vm_mad_f64(d, g, s)
-SLOPES(sums, float, 1, 0, WEIGHED_f) SLOPES(sums, double, 1, 0, WEIGHED_d)
+SLOPES(sums, float, 2, 0, WEIGHED_f) SLOPES(sums, double, 2, 0, WEIGHED_d)
 SLOPES(city, float, 1, 0, CITY_f) SLOPES(city, double, 1, 0, CITY_d)
 SLOPES(most, float, 1, 1, FARTHEST_f) SLOPES(most, double, 1, 1, FARTHEST_d)
 SLOPES(powers, float, 0, 1, STEEP_f) SLOPES(powers, double, 0, 1, STEEP_d)
