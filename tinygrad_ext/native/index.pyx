@@ -362,9 +362,7 @@ cdef int _assign_indexed(Tensor target, list tensors, object value) except -1:
     if v is None:
         v = empty(NULL, 0, target.tid, CPU)
         fill(v, value)
-        value = v
-    elif v.rank and v.sizes[0] == 1:
-        value = _without_leading_ones(v, 0)
+    value = _without_leading_ones(v, 0)
     args[1], args[2], args[3] = <PyObject *>tensors, <PyObject *>value, <PyObject *>_no
     call_inplace(_index_put, args)
     return 0
