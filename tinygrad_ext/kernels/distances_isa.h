@@ -74,9 +74,9 @@ DISTANCE(powers, float, 0, POWERS_f, ROOT_f) DISTANCE(powers, double, 0, POWERS_
  * TGX_DISTANCE_CHUNK of them. FAR: whether distances are asked for. */
 enum { COORDINATES = 32 }; /* whose sums lie at hand */
 #ifdef __AVX512F__
-enum { VECTORS = 4 }; /* of weights, as many as registers hold for TGX_DISTANCE_ROWS rows */
+enum { VECTORS = 4, TOGETHER = 1 }; /* of weights, as many as registers hold for TGX_DISTANCE_ROWS rows; and whether rows share them */
 #else
-enum { VECTORS = 1 };
+enum { VECTORS = 1, TOGETHER = 0 }; /* less code for processors with fewer registers */
 #endif
 
 /* Numbers of some rows from a column on, which are the rows of a transposed matrix where step is not 1. */
@@ -155,7 +155,7 @@ GATHER(float) GATHER(double)
                 } \
                 for (ptrdiff_t k = 0; k < depth; k += COORDINATES) { \
                     const ptrdiff_t n = depth - k < COORDINATES ? depth - k : COORDINATES; \
-                    if (MANY && left == TGX_DISTANCE_ROWS) \
+                    if (TOGETHER && MANY && left == TGX_DISTANCE_ROWS) \
                         rows_##NAME##_##T(TGX_DISTANCE_ROWS, x + k, depth, turned + k * LANES, m, w, f, p, n, out + k); \
                     else \
                         for (ptrdiff_t r = 0; r < left; r++) \
