@@ -123,7 +123,14 @@ MORE_SOURCES = {
     "graph/routine": ["kernels/plan.c", "kernels/program.c", *(f"kernels/spread_{level}_gen.c" for level in LEVELS)],
 }
 # What runs once for a plan, a plugin or an import, or beside calls of Python, is compiled for size: a third of it goes.
-ONCE = {"core/loops/loop_tables", "extension/definitions", "extension/kernels", "extension/table", "graph/check", "graph/emission"}
+ONCE = {
+    "core/loops/loop_tables",
+    "extension/definitions",
+    "extension/kernels",
+    "extension/table",
+    "graph/check",
+    "graph/emission",
+}
 LIBRARIES = {"core/loops/blas": ["dl"], "core/loops/parallel": ["pthread"]}
 
 

@@ -78,8 +78,37 @@ def against_torch(op, sample, dtype, torch):
         raise AssertionError(f"{what}: PyTorch computes this, we say {missing}") from missing
     want = op.record.determined(want) if op.record.determined else want
     if not tagged(op, "unset"):
-        compare.assert_close(got, want, dtype, what, factor=1.0)
+        try:
+            compare.assert_close(got, want, dtype, what, factor=1.0)
+        except AssertionError:
+            if dtype not in KINDS["half"] or _agrees_with_itself(want, fn, theirs, tkwargs, dtype, torch, got):
+                raise
+            return
     _gradients_agree(op, sample, got, want, targs, tkwargs, dtype, torch, what)
+
+
+def _agrees_with_itself(want, fn, args, kwargs, dtype, torch, got):
+    """False where what PyTorch gives of halves is not what it gives of the same numbers in float32, and `got` is.
+
+    By AMX its convolutions of bfloat16 in groups with a dilation read what is not theirs.
+    """
+
+    def widened(value):
+        if isinstance(value, (list, tuple)):
+            return type(value)(map(widened, value))
+        return value.float() if isinstance(value, torch.Tensor) and value.is_floating_point() else value
+
+    kwargs = {k: torch.float32 if v in (torch.float16, torch.bfloat16) else widened(v) for k, v in kwargs.items()}
+    exact = [w.to(getattr(torch, dtype)) for w in compare.flatten(fn(*widened(args), **kwargs))]
+
+    def near(results):
+        try:
+            compare.assert_close(results, exact, dtype, "", factor=1.0)
+        except AssertionError:
+            return False
+        return True
+
+    return near(want) or not near(got)
 
 
 def _gradients_agree(op, sample, got, want, targs, tkwargs, dtype, torch, what):
