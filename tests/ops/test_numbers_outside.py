@@ -170,7 +170,7 @@ APART = {
     "scatter.value": "PyTorch does not look at the number where no place is written",
     "searchsorted.Scalar": "the number is compared as it is; PyTorch's wraps and stands elsewhere",
     "bucketize.Scalar": "the number is compared as it is; PyTorch's wraps and stands elsewhere",
-    "gradient": "computed in float32, whose last bit differs; PyTorch lacks uint8",
+    "gradient": "computed in float32, whose last bit differs",
     "logspace": "infinite; PyTorch refuses a power that its float does not hold",
 }
 SCALARS = {

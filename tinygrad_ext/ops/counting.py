@@ -243,6 +243,8 @@ def _slope(self, dim, step, edge_order):
 def _gradient(self, spacing, dim, edge_order):
     if edge_order not in (1, 2):
         raise RuntimeError(f"torch.gradient only supports edge_order=1 and edge_order=2: got {edge_order}")
+    if self.dtype == tg.uint8:
+        raise RuntimeError("torch.gradient does not support uint8 input: convert it, for example with .float()")
     x = self if self.is_floating_point() or self.is_complex() else self.to(tg.get_default_dtype())
     dims = list(range(x.dim())) if dim is None else [dim] if isinstance(dim, int) else list(dim)
     dims = [wrapped(d, x.dim()) for d in dims]
@@ -274,12 +276,13 @@ for _overload, _type, _samples in (
     op(
         f"aten::gradient{_overload}(Tensor self, *, {_type}, Any dim=None, int edge_order=1) -> Tensor[]",
         compose=_gradient,
-        types="int float",
+        types="signed float",
         variants="function",
         samples=_samples,
         errors=[
             (lambda: _gradient(zeros(3), None, None, 3), RuntimeError, "only supports edge_order=1 and edge_order=2"),
             (lambda: _gradient(zeros(3, 3), None, (1, -1), 1), RuntimeError, "dim 1 appears multiple times"),
+            (lambda: _gradient(zeros(3, dtype=tg.uint8), None, None, 1), RuntimeError, "does not support uint8 input"),
         ],
         doc="The slope along each dimension, by second-order differences; spacing is a distance for all, one for each "
         "dimension, or the coordinates.",
