@@ -124,6 +124,7 @@ MORE_SOURCES = {
 }
 # What runs once for a plan, a plugin or an import, or beside calls of Python, is compiled for size: a third of it goes.
 ONCE = {
+    "core/data/devices",
     "core/loops/loop_tables",
     "extension/definitions",
     "extension/kernels",
