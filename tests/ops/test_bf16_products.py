@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from operands import LAYOUTS, drawn, guarded, laid
 from tinygrad_ext.core.loops.loop_tables import instruction_set
 
 import tinygrad_ext as tg
@@ -30,11 +31,12 @@ SIZES = [
     ((), 1060, 544, 32),
     ((), 560, 1024, 9),
 ]
+own = pytest.mark.skipif(not OWN, reason="the processor does not multiply bfloat16, and a BLAS has its own orders")
 each_size = pytest.mark.parametrize(("batch", "m", "k", "n"), SIZES)
 
 
-def drawn(*shape, seed=0):
-    return tg.tensor(np.random.default_rng(seed).standard_normal(shape)).bfloat16()
+def halves(*shape, seed=0):
+    return drawn(*shape, dtype=tg.bfloat16, seed=seed)
 
 
 def close(result, exact, depth):
@@ -43,27 +45,18 @@ def close(result, exact, depth):
     assert (error <= 2.0**-8 * np.abs(exact) + 1e-5 * np.sqrt(depth) * 8).all()
 
 
-def laid(x, kind):
-    if kind == "columns":
-        return x.mT.contiguous().mT
-    if kind == "apart":
-        room = tg.full((*x.shape[:-2], 2 * x.shape[-2], 3 * x.shape[-1]), float("nan"), dtype=x.dtype)
-        return room[..., ::2, ::3].copy_(x)
-    return x
-
-
 @each_size
 def test_products_are_those_of_numpy(batch, m, k, n):
-    a, b = drawn(*batch, m, k), drawn(*batch, k, n, seed=1)
+    a, b = halves(*batch, m, k), halves(*batch, k, n, seed=1)
     exact = a.double().numpy() @ b.double().numpy()
-    for x, y in itertools.product(("rows", "columns", "apart"), repeat=2):
+    for x, y in itertools.product(LAYOUTS, repeat=2):
         close(laid(a, x) @ laid(b, y), exact, k)
 
 
 @each_size
 def test_sums_start_from_what_is_added(batch, m, k, n):
-    a, b = drawn(m, k), drawn(k, n, seed=1)
-    exact, bias, start = a.double().numpy() @ b.double().numpy(), drawn(n, seed=2), drawn(m, n, seed=3)
+    a, b = halves(m, k), halves(k, n, seed=1)
+    exact, bias, start = a.double().numpy() @ b.double().numpy(), halves(n, seed=2), halves(m, n, seed=3)
     close(F.linear(a, b.mT, bias), exact + bias.double().numpy(), k)
     close(F.linear(a, b.mT.contiguous(), bias), exact + bias.double().numpy(), k)
     close(tg.addmm(start, a, b, beta=0.5, alpha=2.0), 0.5 * start.double().numpy() + 2 * exact, 4 * k)
@@ -73,12 +66,12 @@ def test_sums_start_from_what_is_added(batch, m, k, n):
     assert tg.equal(out, a @ b)
 
 
-@pytest.mark.skipif(not OWN, reason="the processor does not multiply bfloat16, and a BLAS has its own orders")
+@own
 @each_size
 def test_bits_depend_neither_on_strides_nor_on_threads_nor_on_the_batch(batch, m, k, n):
-    a, b = drawn(*batch, m, k), drawn(*batch, k, n, seed=1)
+    a, b = halves(*batch, m, k), halves(*batch, k, n, seed=1)
     bits = (a @ b).view(tg.int16)
-    for x, y in itertools.product(("rows", "columns", "apart"), repeat=2):
+    for x, y in itertools.product(LAYOUTS, repeat=2):
         assert tg.equal((laid(a, x) @ laid(b, y)).view(tg.int16), bits)
     threads = tg.get_num_threads()
     try:
@@ -94,8 +87,20 @@ def test_bits_depend_neither_on_strides_nor_on_threads_nor_on_the_batch(batch, m
     assert tg.equal(first_a[0] @ b, tg.stack([first_a[0] @ y for y in first_b]).reshape(bits.shape))
 
 
+@own
+def test_nothing_is_read_outside_of_the_operands():
+    def at_the_edge(x):
+        return tg.from_numpy(guarded(x.contiguous().view(tg.int16).numpy())).view(tg.bfloat16)
+
+    for m, k, n in ((131, 259, 147), (64, 256, 96), (17, 901, 40), (260, 64, 17)):
+        a, b = halves(m, k), halves(k, n, seed=1)
+        for x in (at_the_edge(a), at_the_edge(a.mT).mT):
+            for y in (at_the_edge(b), at_the_edge(b.mT).mT):
+                assert tg.equal(tg.mm(x, y, out=at_the_edge(tg.zeros(m, n, dtype=a.dtype))), a @ b)
+
+
 def test_infinities_and_nan_reach_their_row_and_column_only():
-    a, b = drawn(70, 80), drawn(80, 90, seed=1)
+    a, b = halves(70, 80), halves(80, 90, seed=1)
     a[3, 7], b[11, 5] = float("inf"), float("nan")
     odd = ~tg.isfinite(a @ b)
     assert odd[3].all() and odd[:, 5].all()
@@ -103,8 +108,8 @@ def test_infinities_and_nan_reach_their_row_and_column_only():
 
 
 def test_gradients_are_those_of_float64():
-    a, b = drawn(64, 96).requires_grad_(), drawn(96, 80, seed=1).requires_grad_()
-    seed = drawn(64, 80, seed=2)
+    a, b = halves(64, 96).requires_grad_(), halves(96, 80, seed=1).requires_grad_()
+    seed = halves(64, 80, seed=2)
     (a @ b).backward(seed)
     close(a.grad, seed.double().numpy() @ b.detach().double().numpy().T, 80)
     close(b.grad, a.detach().double().numpy().T @ seed.double().numpy(), 64)
@@ -115,7 +120,7 @@ def test_less_able_processors_are_as_exact(level):
     """With a level named tiles are left out, and with them what a machine that has them would test alone."""
     code = f"""
 import sys
-sys.path.insert(0, {str(Path(__file__).parent)!r})
+sys.path[:0] = [{str(Path(__file__).parent)!r}, {str(Path(__file__).parents[1] / "helpers")!r}]
 import test_bf16_products as own
 for size in own.SIZES:
     own.test_products_are_those_of_numpy(*size)

@@ -1,14 +1,13 @@
 """Large products of float32 and float64: by own loops on Intel's processors with AVX-512, by a BLAS elsewhere."""
 
-import ctypes
 import itertools
-import mmap
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from operands import LAYOUTS, drawn, guarded, laid
 from tinygrad_ext.core.loops.loop_tables import instruction_set
 
 import tinygrad_ext as tg
@@ -18,7 +17,6 @@ CPU = Path("/proc/cpuinfo")
 OWN = instruction_set() == "avx512" and CPU.exists() and "GenuineIntel" in CPU.read_text()
 own = pytest.mark.skipif(not OWN, reason="a BLAS computes these products here, and has its own orders")
 DTYPES = [tg.float32, tg.float64]
-LAYOUTS = ["rows", "columns", "apart"]
 # one strip and panel, edges of both, several stretches of the depth, several groups of columns, thin ones
 SIZES = [
     ((), 160, 160, 160),
@@ -36,10 +34,6 @@ each_size = pytest.mark.parametrize(("batch", "m", "k", "n"), SIZES)
 each_dtype = pytest.mark.parametrize("dtype", DTYPES, ids=str)
 
 
-def drawn(*shape, dtype=tg.float32, seed=0):
-    return tg.tensor(np.random.default_rng(seed).standard_normal(shape), dtype=dtype)
-
-
 def exact(x):
     return x.double().numpy()
 
@@ -48,15 +42,6 @@ def close(result, want, depth):
     """With the error of a sum of so many products of normal numbers."""
     bound = 8 * np.finfo(result.numpy().dtype).eps * np.sqrt(depth)
     assert (np.abs(exact(result) - want) <= bound * (4 + np.abs(want))).all()
-
-
-def laid(x, kind):
-    if kind == "columns":
-        return x.mT.contiguous().mT
-    if kind == "apart":
-        room = tg.full((*x.shape[:-2], 2 * x.shape[-2], 3 * x.shape[-1]), float("nan"), dtype=x.dtype)
-        return room[..., ::2, ::3].copy_(x)
-    return x
 
 
 @each_dtype
@@ -139,18 +124,6 @@ def test_gradients_are_those_of_float64(dtype):
     (a @ b).backward(seed)
     close(a.grad, exact(seed) @ exact(b.detach()).T, 180)
     close(b.grad, exact(a.detach()).T @ exact(seed), 140)
-
-
-def guarded(array):
-    """A copy that ends where memory may not be read."""
-    page = mmap.PAGESIZE
-    size = -(-array.nbytes // page) * page
-    room = mmap.mmap(-1, size + page)
-    start = ctypes.addressof(ctypes.c_char.from_buffer(room))
-    assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(start + size), page, 0) == 0
-    copy = np.frombuffer(room, array.dtype, array.size, size - array.nbytes).reshape(array.shape)
-    copy[...] = array
-    return copy
 
 
 @own
