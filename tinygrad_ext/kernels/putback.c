@@ -250,7 +250,7 @@ static int cut_window(tgx_call *c, const tgx_tensor *whole, window *w) {
         if (!sizes[d]) room = TGX_ANY_ROOM; /* no element, so nothing points outside */
     if (tgx_inside(c, sizes, strides, n, tgx_int(c, 4), whole->dtype, room, "as_strided_scatter")) return TGX_FAILED;
     w->t = *whole;
-    w->t.sizes = sizes, w->t.strides = w->dims, w->t.rank = n, w->t.flags = 0, w->t.count = 1;
+    w->t.sizes = (int64_t *)sizes, w->t.strides = w->dims, w->t.rank = n, w->t.flags = 0, w->t.count = 1;
     for (int d = 0; d < n; d++) w->dims[d] = strides[d] * step, w->t.count *= sizes[d];
     if (w->t.count && w->t.data) w->t.data += tgx_int(c, 4) * step * bytes;
     return 0;
