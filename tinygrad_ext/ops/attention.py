@@ -7,7 +7,8 @@ from tinygrad_ext.ops.halves import rounded_once
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
 
-_LONG = 1 << 16  # scores of a head above which they are made a tile at a time
+_LONG = 1 << 16  # scores of a head from which on they are made a tile at a time
+_LONG_CAUSAL = 1 << 14  # of which tiles leave out half
 
 
 @rounded_once
@@ -35,7 +36,8 @@ def _attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable
             "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "
             f"{attn_mask.dtype} and  query.dtype: {query.dtype} instead."
         )
-    long = query.shape[-2] * key.shape[-2] > _LONG and query.dtype in (tg.float32, tg.float64)
+    scores = query.shape[-2] * key.shape[-2]
+    long = scores >= (_LONG_CAUSAL if is_causal else _LONG) and query.dtype in (tg.float32, tg.float64)
     if long and not dropout_p:
         if attn_mask is not None and attn_mask.dim() < 2:
             attn_mask = attn_mask.reshape(1, -1)
