@@ -10,7 +10,7 @@ from .distribution import Distribution
 from .exp_family import ExponentialFamily
 from .transformed import TransformedDistribution
 from .transforms import PowerTransform
-from .utils import broadcast_all, op
+from .utils import broadcast_all
 
 
 @boundary
@@ -74,8 +74,7 @@ class Gamma(ExponentialFamily):
     def cdf(self, value):
         """The probability of what is not above ``value``; it has no derivative with respect to the concentration."""
         value = self._checked(value)
-        gammainc = getattr(getattr(tg, "special", None), "gammainc", None) or op("igamma")
-        return gammainc(self.concentration, self.rate * value)
+        return tg.special.gammainc(self.concentration, self.rate * value)
 
 
 @boundary

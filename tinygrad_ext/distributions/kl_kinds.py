@@ -20,7 +20,7 @@ from .multivariate import (
 from .one_hot import OneHotCategorical
 from .real_line import Gumbel
 from .transformed import TransformedDistribution
-from .utils import euler_constant, op, sum_rightmost
+from .utils import euler_constant, sum_rightmost
 
 
 @register_kl(Beta, Beta)
@@ -101,7 +101,7 @@ def _to_normal_vectors(p, q):
     _same_size(p, q)
     factor = q._unbroadcasted_scale_tril
     own = p.scale_tril if isinstance(p, LowRankMultivariateNormal) else p._unbroadcasted_scale_tril
-    trace = op("linalg.solve_triangular")(factor, own, upper=False).square().sum((-2, -1))
+    trace = tg.linalg.solve_triangular(factor, own, upper=False).square().sum((-2, -1))
     far = _batch_mahalanobis(factor, q.loc - p.loc)
     return (_log_det(q) - _log_det(p) + trace + far - p.event_shape[0]) / 2
 

@@ -11,7 +11,7 @@ from .distribution import Distribution
 from .exp_family import ExponentialFamily
 from .gamma import Beta, Chi2
 from .multivariate import GivenMatrix, _half_log_det
-from .utils import _standard_normal, all_true, op
+from .utils import _standard_normal, all_true
 
 
 def _mvlgamma(a, p):
@@ -124,9 +124,9 @@ class Wishart(GivenMatrix, ExponentialFamily):
     def log_prob(self, value):
         """The logarithm of the density."""
         value, size = self._checked(value), self._event_shape[-1]
-        half_log_det = op("linalg.slogdet")(value).logabsdet / 2
-        inside = op("linalg.solve_triangular")(self._unbroadcasted_scale_tril, value, upper=False)
-        inside = op("linalg.solve_triangular")(self._unbroadcasted_scale_tril.mT, inside, upper=True)
+        half_log_det = tg.linalg.slogdet(value).logabsdet / 2
+        inside = tg.linalg.solve_triangular(self._unbroadcasted_scale_tril, value, upper=False)
+        inside = tg.linalg.solve_triangular(self._unbroadcasted_scale_tril.mT, inside, upper=True)
         trace = inside.diagonal(dim1=-2, dim2=-1).sum(-1)
         scale = self.df * (size * math.log(2) / 2 + _half_log_det(self._unbroadcasted_scale_tril))
         return (self.df - size - 1) * half_log_det - trace / 2 - scale - _mvlgamma(self.df / 2, size)
@@ -144,7 +144,7 @@ class Wishart(GivenMatrix, ExponentialFamily):
 
     def _log_normalizer(self, x, y):
         size = x.shape[-1]
-        log_det, y = op("linalg.slogdet")(-2 * x).logabsdet, y + (size + 1) / 2
+        log_det, y = tg.linalg.slogdet(-2 * x).logabsdet, y + (size + 1) / 2
         return y * (size * math.log(2) - log_det) + _mvlgamma(y, size)
 
 

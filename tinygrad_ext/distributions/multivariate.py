@@ -7,7 +7,7 @@ from tinygrad_ext.core.call.boundary import boundary
 
 from . import constraints
 from .distribution import Distribution
-from .utils import _standard_normal, lazy_property, op
+from .utils import _standard_normal, lazy_property
 
 
 def _batch_mv(matrix, vector):
@@ -17,16 +17,20 @@ def _batch_mv(matrix, vector):
 
 def _batch_mahalanobis(scale_tril, difference):
     """The squared length of what the lower triangle maps to ``difference``."""
-    solved = op("linalg.solve_triangular")(scale_tril, difference.unsqueeze(-1), upper=False)
+    if scale_tril.dim() == 2:  # one triangle for all: all are sides of one system
+        sides = difference.reshape(-1, difference.shape[-1]).mT
+        lengths = tg.linalg.solve_triangular(scale_tril, sides, upper=False).square().sum(-2)
+        return lengths.reshape(difference.shape[:-1])
+    solved = tg.linalg.solve_triangular(scale_tril, difference.unsqueeze(-1), upper=False)
     return solved.square().sum((-2, -1))
 
 
 def _precision_to_scale_tril(precision):
     """The Cholesky factor of the inverse: that of the matrix turned round, inverted."""
-    turned = op("linalg.cholesky")(tg.flip(precision, (-2, -1)))
+    turned = tg.linalg.cholesky(tg.flip(precision, (-2, -1)))
     inverse = tg.flip(turned, (-2, -1)).mT
     identity = tg.eye(precision.shape[-1], dtype=precision.dtype, device=precision.device)
-    return op("linalg.solve_triangular")(inverse, identity, upper=False)
+    return tg.linalg.solve_triangular(inverse, identity, upper=False)
 
 
 def _half_log_det(scale_tril):
@@ -54,7 +58,7 @@ class GivenMatrix:
 
     def _factorize(self, name, matrix):
         """The factor of what was given, after it was checked."""
-        factors = {"covariance_matrix": op("linalg.cholesky"), "precision_matrix": _precision_to_scale_tril}
+        factors = {"covariance_matrix": tg.linalg.cholesky, "precision_matrix": _precision_to_scale_tril}
         self._unbroadcasted_scale_tril = factors[name](matrix) if name in factors else matrix
 
     def _take_from(self, other, shape):
@@ -83,7 +87,7 @@ class GivenMatrix:
         """Its inverse."""
         factor = self._unbroadcasted_scale_tril
         identity = tg.eye(factor.shape[-1], dtype=factor.dtype, device=factor.device)
-        inverse = op("linalg.solve_triangular")(factor, identity, upper=False)
+        inverse = tg.linalg.solve_triangular(factor, identity, upper=False)
         return self._whole(inverse.mT @ inverse)
 
 
@@ -160,7 +164,7 @@ class MultivariateNormal(GivenMatrix, Distribution):
 def _capacitance_tril(factor, diagonal):
     """The Cholesky factor of 1 + W^T D^-1 W."""
     inner = factor.mT @ (factor / diagonal.unsqueeze(-1))
-    return op("linalg.cholesky")(inner + tg.eye(inner.shape[-1], dtype=inner.dtype, device=inner.device))
+    return tg.linalg.cholesky(inner + tg.eye(inner.shape[-1], dtype=inner.dtype, device=inner.device))
 
 
 def _low_rank_log_det(diagonal, capacitance_tril):
@@ -247,14 +251,14 @@ class LowRankMultivariateNormal(Distribution):
     @lazy_property
     def scale_tril(self):
         """The lower Cholesky factor of the covariance."""
-        return self._whole(op("linalg.cholesky")(self.covariance_matrix))
+        return self._whole(tg.linalg.cholesky(self.covariance_matrix))
 
     @lazy_property
     def precision_matrix(self):
         """The inverse of the covariance, by the small matrix inside."""
         diagonal = self._unbroadcasted_cov_diag
         scaled = (self._unbroadcasted_cov_factor / diagonal.unsqueeze(-1)).mT
-        inside = op("linalg.solve_triangular")(self._capacitance_tril, scaled, upper=False)
+        inside = tg.linalg.solve_triangular(self._capacitance_tril, scaled, upper=False)
         return self._whole(diagonal.reciprocal().diag_embed() - inside.mT @ inside)
 
     def rsample(self, sample_shape=()):

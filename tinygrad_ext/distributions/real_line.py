@@ -9,7 +9,7 @@ from . import constraints
 from .distribution import Distribution
 from .transformed import TransformedDistribution
 from .transforms import AbsTransform
-from .utils import broadcast_all, euler_constant, op
+from .utils import broadcast_all, euler_constant
 
 
 class _LocationScale(Distribution):
@@ -76,7 +76,7 @@ class Normal(_LocationScale):
 
     def icdf(self, value):
         """Where the cdf is ``value``."""
-        return self.loc + self.scale * op("erfinv")(2 * value - 1) * math.sqrt(2)
+        return self.loc + self.scale * tg.erfinv(2 * value - 1) * math.sqrt(2)
 
     def entropy(self):
         """The entropy, which depends on the scale alone."""

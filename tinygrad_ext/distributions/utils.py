@@ -10,23 +10,6 @@ from tinygrad_ext.core.data.tensor import Carried
 euler_constant = 0.57721566490153286060
 
 
-@boundary
-def op(name):
-    """The op of that name, `linalg.` in front where it stands there.
-
-    Raises:
-        NotImplementedError: it is not there yet.
-    """
-    place, _, short = name.rpartition(".")
-    try:
-        return getattr(getattr(tg, place) if place else tg, short)
-    except AttributeError:
-        raise NotImplementedError(
-            f"distributions: this needs the op {name}, which tinygrad_ext does not have yet; what else the "
-            "distribution has (log_prob, mean, ...) works"
-        ) from None
-
-
 def all_true(valid):
     """Whether a check holds everywhere. While a graph is captured, which would keep the answer, it is not asked."""
     return (type(valid) is Carried and hasattr(valid.level, "graph")) or bool(valid.all())

@@ -7,7 +7,7 @@ from tinygrad_ext.core.call.boundary import boundary
 from tinygrad_ext.nn.functional import logsigmoid, pad, softplus
 
 from .. import constraints
-from ..utils import op, tril_matrix_to_vec, vec_to_tril_matrix
+from ..utils import tril_matrix_to_vec, vec_to_tril_matrix
 from .base import Transform
 
 
@@ -113,7 +113,7 @@ class PositiveDefiniteTransform(_OfItsKind):
         return factor @ factor.mT
 
     def _inverse(self, y):
-        return LowerCholeskyTransform().inv(op("linalg.cholesky")(y))
+        return LowerCholeskyTransform().inv(tg.linalg.cholesky(y))
 
 
 @boundary
