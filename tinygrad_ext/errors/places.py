@@ -8,7 +8,7 @@ from tinygrad_ext.errors import no_attribute
 
 
 def attributes(module, place, others=()):
-    """`__getattr__` and `__dir__` of a module of the functions of a place; one that was asked for becomes its attribute."""
+    """`__getattr__` and `__dir__` of a module of the functions of a place. What was asked for becomes its attribute."""
     start = place + "."
 
     @boundary
