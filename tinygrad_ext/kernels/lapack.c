@@ -92,22 +92,10 @@ int tgx_matrix_run(tgx_matrices *job) {
     return tgx_range(c, piece, job, job->parts, 1);
 }
 
-/* Blocks whose rows and columns stay in the first cache together. */
-#define TURN(name, T)                                                                                                     \
-    static void name(T *to, int64_t to_step, const T *from, int64_t from_step, int64_t rows, int64_t columns) {           \
-        for (int64_t r = 0; r < rows; r += 16)                                                                            \
-            for (int64_t k = 0; k < columns; k += 16)                                                                     \
-                for (int64_t i = r; i < (r + 16 < rows ? r + 16 : rows); i++)                                             \
-                    for (int64_t j = k; j < (k + 16 < columns ? k + 16 : columns); j++) to[j * to_step + i] = from[i * from_step + j]; \
-    }
-TURN(turn4, float)
-TURN(turn8, double)
-TURN(turn16, tgx_c128)
-
 void tgx_turn(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t rows, int64_t columns, int size) {
-    if (size == 4) turn4((float *)to, to_step, (const float *)from, from_step, rows, columns);
-    else if (size == 8) turn8((double *)to, to_step, (const double *)from, from_step, rows, columns);
-    else turn16((tgx_c128 *)to, to_step, (const tgx_c128 *)from, from_step, rows, columns);
+    char *both[2] = {to, (char *)from};
+    const ptrdiff_t inner[2] = {size, from_step * size}, outer[2] = {to_step * size, size};
+    tgx_copy_plane(size)(both, inner, outer, rows, columns);
 }
 
 int64_t tgx_work_wanted(const void *work, int dtype) {
