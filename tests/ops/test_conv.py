@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from operands import guarded
 
 import tinygrad_ext as tg
 from tinygrad_ext.nn import functional as F
@@ -18,6 +19,36 @@ def test_every_block_shape_equals_the_definition(size, channels, outputs):
     x, w = randn(5, channels, *size), randn(outputs, channels, 3, 3)
     want = _reference(x.numpy(), w.numpy(), padding=1)
     assert abs(F.conv2d(x, w, padding=1).numpy() - want).max() < 1e-10
+
+
+@pytest.mark.parametrize("channels, outputs", [(4, 32), (20, 61), (20, 64), (350, 30)])
+@pytest.mark.parametrize(
+    "size, kernel, options",
+    [
+        ((7, 7), 3, {"padding": 1}),
+        ((9, 14), 3, {"padding": 1}),
+        ((6, 27), (3, 5), {"padding": (1, 2)}),
+        ((13, 28), 3, {"padding": 1, "stride": 2}),
+        ((5, 33), 3, {"padding": 4, "dilation": 4}),
+        ((4, 56), (2, 17), {"padding": (0, 8)}),
+        ((1, 198), (1, 9), {"padding": (0, 4)}),
+    ],
+    ids=str,
+)
+def test_vectors_along_the_outputs_equal_the_definition(channels, outputs, size, kernel, options):
+    x, w = randn(3, channels, *size), randn(outputs, channels, *np.broadcast_to(kernel, 2))
+    bias = randn(outputs)
+    want = _reference(x.numpy(), w.numpy(), bias.numpy(), **options)
+    for dtype, close in ((tg.float64, 1e-10), (tg.float32, 2e-3)):
+        a, b, c = tg.from_numpy(guarded(x.to(dtype).numpy())).requires_grad_(), w.to(dtype), bias.to(dtype)
+        got = F.conv2d(a, b, c, **options)
+        assert abs(got.detach().numpy() - want).max() < close
+        grad = randn(*got.shape, dtype=dtype)
+        (slope,) = tg.autograd.grad(got, a, tg.from_numpy(guarded(grad.numpy())))
+        # the map is linear: <A d, g> = <d, A^T g>
+        d = randn(*x.shape, dtype=dtype)
+        one, other = (F.conv2d(d, b, **options) * grad).sum().item(), (d * slope).sum().item()
+        assert abs(one - other) <= close * max(abs(F.conv2d(d, b, **options) * grad).sum().item(), 1) / 10
 
 
 @pytest.mark.parametrize("kernel", [(3, 3), (1, 3), (3, 1), (2, 2), (1, 9)], ids=str)

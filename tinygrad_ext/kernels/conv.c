@@ -21,6 +21,9 @@ enum {
     MOST_PLANE_BYTES = 256 << 10,
     MANY_OUTPUTS = 16,        /* that read a panel: it is written once */
     VECTORS = 3,              /* of a tile */
+    PLACES = 2048,            /* bytes between planes */
+    FEW_PRODUCTS = 32,        /* of a sum */
+    ACROSS_BYTES = 384 << 10,
     POSITIONS = 192,          /* computed at a time at least: so often are weights read that come from far */
     MOST_LANES = 16           /* elements of the widest vector: loads may run that far beyond the last element */
 };
@@ -86,7 +89,7 @@ static ptrdiff_t images_together(const tgx_conv *p, ptrdiff_t least, ptrdiff_t i
 }
 
 void tgx_conv_plan(tgx_conv *p, ptrdiff_t size, ptrdiff_t images) {
-    p->span = p->cols;
+    p->span = p->cols, p->across = 0;
     p->plane_by_plane = plan_planes(p, size);
     if (p->plane_by_plane) return;
     if (p->rows == 1) p->span = at_most(p->cols, POSITIONS);
@@ -112,4 +115,26 @@ void tgx_conv_plan(tgx_conv *p, ptrdiff_t size, ptrdiff_t images) {
     p->depth = at_least(1, parts(p->channels, parts(at_least(1, p->channels), room)));
     p->buffer = p->depth * p->plane + 4 * MOST_LANES;
     p->pad_outputs = parts(p->outputs, MOST_LANES) * MOST_LANES;
+}
+
+/* Positions of a tile where vectors lie along the outputs, or 0 where more than a sixteenth of what such tiles compute nobody wants,
+ * planes begin in few places of the first cache, or to turn the sums would take as long as to compute them. */
+static ptrdiff_t positions_across(const tgx_conv *p, ptrdiff_t size) {
+    ptrdiff_t best = 0, least = p->cols * p->outputs / 16 * 17;
+    if (size * p->lanes != 64 || p->weight_row || p->taps_x > TGX_CONV_ACROSS_TAPS || p->channels * p->taps_x * p->taps_y < FEW_PRODUCTS
+        || p->height * p->width * size % PLACES == 0) return 0;
+    for (ptrdiff_t rows = 7; rows <= 14; rows += 7) {
+        const ptrdiff_t outputs = p->lanes * TGX_CONV_ACROSS(rows);
+        const ptrdiff_t computed = parts(p->cols, rows) * rows * parts(p->outputs, outputs) * outputs;
+        if (p->cols >= rows && computed <= least) best = rows, least = computed;
+    }
+    return best;
+}
+
+/* As many channels at a time as have the weights of a tile in the second cache. */
+void tgx_conv_plan_across(tgx_conv *p, ptrdiff_t size) {
+    if (p->plane_by_plane || !(p->across = positions_across(p, size))) return;
+    const ptrdiff_t outputs = p->lanes * TGX_CONV_ACROSS(p->across), most = ACROSS_BYTES / 64 / TGX_CONV_ACROSS(p->across) / (p->taps_x * p->taps_y);
+    p->pad_outputs = parts(p->outputs, outputs) * outputs;
+    p->depth = parts(p->channels, parts(p->channels, at_least(most, 1)));
 }

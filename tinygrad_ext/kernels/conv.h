@@ -12,7 +12,8 @@
 
 enum {
     TGX_CONV_DIRECT_TAPS = 9,  /* of a plane that is read where it lies; more take longer than a copy */
-    TGX_CONV_DIRECT_REACH = 64 /* columns from its first tap to the last */
+    TGX_CONV_DIRECT_REACH = 64, /* columns from its first tap to the last */
+    TGX_CONV_ACROSS_TAPS = 16   /* columns of taps where vectors lie along the outputs */
 };
 
 /* Bytes of the windows of a tile, by those of a vector: half of the first cache level. Where a tile of 64 lanes a row asks for a
@@ -36,6 +37,8 @@ typedef struct {
     int joined;                        /* and the positions of all images of a part are one row of them */
     int plane_by_plane;                /* a group has one channel and one output: */
     int direct;                        /* apply reads it where it lies */
+    int across;                        /* vectors lie along the outputs: positions of a tile, which has so many vectors of outputs: */
+#define TGX_CONV_ACROSS(positions) ((positions) == 7 ? 4 : 2)
     ptrdiff_t residues, line;          /* of columns; elements of a row of one residue in the buffer */
     /* needed by the loops, not by the plan */
     const ptrdiff_t *at_y, *at_x;      /* where the taps of the first window lie in src; may be negative */
@@ -44,6 +47,8 @@ typedef struct {
 
 /* Choose the blocks for elements of `size` bytes and at most `images` images. */
 void tgx_conv_plan(tgx_conv *p, ptrdiff_t size, ptrdiff_t images);
+/* Where vectors along the outputs take less time, which only tgx_conv_kernels.apply_across reads, plan for these. */
+void tgx_conv_plan_across(tgx_conv *p, ptrdiff_t size);
 /* Fill p->offset, once there is room for it. */
 void tgx_conv_place_taps(const tgx_conv *p);
 
@@ -82,6 +87,8 @@ typedef struct {
     void (*apply_plane)(const tgx_conv *p, const tgx_conv_part *part, const void *buf, const void *weight, const void *bias, void *out);
     /* The part of some planes from src itself, which points to the first row of the first one, where p->direct. */
     void (*apply_direct)(const tgx_conv *p, const tgx_conv_part *part, const void *src, const void *weight, const void *bias, void *out);
+    /* Any part from src itself, which points to the first image and channel, where p->across. */
+    void (*apply_across)(const tgx_conv *p, const tgx_conv_part *part, const void *src, const void *packed, const void *bias, void *out);
     void (*collect_plane)(const tgx_conv *p, const tgx_conv_part *part, const void *buf, const void *grad, void *sums);
     void (*settle)(const tgx_conv *p, const void *sums, void *out);
     /* `rows` rows of `width` elements, `step` apart, from a laid out plane whose windows move by one. */

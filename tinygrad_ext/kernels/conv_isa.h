@@ -1,4 +1,5 @@
 /* The loops of convolution for float and double in one instruction set: conv_loops.h, twice. */
+#include "casts.h"
 #include "conv.h"
 #include "vector_bytes.h"
 
@@ -9,6 +10,7 @@ enum { OUT_ROWS = 4, OUT_VECTORS = 3, SUM_ROWS = 6, SUM_VECTORS = 2 }; /* 12 of 
 #else
 enum { OUT_ROWS = 4, OUT_VECTORS = 3, SUM_ROWS = 6, SUM_VECTORS = 2 };
 #endif
+enum { MOST_ACROSS = 14, ACROSS_VECTORS = 4, ACROSS_SUMS = 28 }; /* of tiles of conv_across.h */
 #define INLINE static inline __attribute__((always_inline))
 
 /* to[j][i] = from[i][j] for 4 x 4 elements. */
@@ -91,5 +93,5 @@ INLINE void turn_block_f64(double *to, ptrdiff_t to_step, const double *from, pt
 #include "conv_loops.h"
 
 #define KERNELS(t) {VECTOR_BYTES / sizeof(((vec_##t){0})[0]), load_##t, pack_##t, apply_##t, turn_##t, collect_##t, collect_few_##t, spread_##t, \
-                    lay_##t, apply_plane_##t, apply_direct_##t, collect_plane_##t, settle_##t, apply_pair_##t}
+                    lay_##t, apply_plane_##t, apply_direct_##t, apply_across_##t, collect_plane_##t, settle_##t, apply_pair_##t}
 const tgx_conv_table ISA(tgx_conv_table) = {KERNELS(f32), KERNELS(f64)};

@@ -24,6 +24,7 @@ typedef struct job {
     int64_t room_size;
     int64_t most_shares, shares, items;
     void (*fn)(struct job *, char *buf, int64_t lo, int64_t hi);
+    int64_t step_o, step_c;    /* elements between the weights of outputs and of channels */
     int64_t packed_group;      /* elements of packed in one group */
     int64_t blocks;
     /* where results go when they do not lie side by side */
@@ -122,6 +123,7 @@ static void forward_windows(job_t *j, taps_t *y, taps_t *x) {
     p->channels = g->channels / g->groups, p->height = g->size[0], p->width = g->size[1];
     p->outputs = g->outputs / g->groups, p->rows = g->out[0], p->cols = g->out[1];
     p->step_y = g->stride[0], p->step_x = g->stride[1];
+    j->step_c = g->kernel[0] * g->kernel[1], j->step_o = p->channels * j->step_c;
     *y = all_taps(g->kernel[0], -g->pad[0], g->dilation[0]), *x = all_taps(g->kernel[1], -g->pad[1], g->dilation[1]);
     set_taps(p, y, x);
 }

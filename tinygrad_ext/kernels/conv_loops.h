@@ -286,6 +286,7 @@ static void NAME(collect_few)(const tgx_conv *p, const tgx_conv_part *part, cons
     }
 }
 
+#include "conv_across.h"
 #include "conv_planes.h"
 #include "conv_direct.h"
 

@@ -20,7 +20,11 @@ static int64_t packed_bytes(const job_t *j) { return padded(j->packed_group * j-
 /* The plan of one call of `apply_all`, and its scratch behind the tables. */
 static int64_t plan_apply(job_t *j) {
     tgx_conv *p = &j->p;
+    const int64_t kernel = j->g->kernel[0] * j->g->kernel[1];
+    const int few = j->g->n * p->rows * p->cols <= (kernel == 1 ? FEW_POSITIONS : SOME_POSITIONS);
+    p->weight_row = j->step_c == kernel && p->outputs % MOST_ROWS == 0 && few ? j->step_o : 0;
     tgx_conv_plan(p, j->size, parts(j->g->n, j->most_shares));
+    tgx_conv_plan_across(p, j->size);
     j->blocks = parts(p->rows, p->block) * parts(p->cols, p->span);
     j->packed_group = p->taps_x * p->taps_y * p->channels * p->pad_outputs;
     j->room_size = p->images * (p->buffer + (j->scatter ? p->outputs * p->block * p->span : 0)) * j->size;
@@ -75,10 +79,15 @@ static void apply_part(const job_t *j, tgx_conv_part *part, int64_t image, int64
             j->k->apply_plane(p, part, buf, weight, bias, to);
         }
     } else do {
+        const char *packed = j->packed + group * j->packed_group * j->size, *from = src + part->channel * plane;
+        char *to = j->scatter ? result : planes + (part->row * p->cols + part->col) * j->size;
         part->channels = at_most(p->depth, p->channels - part->channel);
-        j->k->load(p, part, src + part->channel * plane, buf);
-        j->k->apply(p, part, buf, j->packed + group * j->packed_group * j->size, bias,
-                    j->scatter ? result : planes + (part->row * p->cols + part->col) * j->size);
+        if (p->across) {
+            j->k->apply_across(p, part, from, packed, bias, to);
+        } else {
+            j->k->load(p, part, from, buf);
+            j->k->apply(p, part, buf, packed, bias, to);
+        }
         part->channel += part->channels;
     } while (part->channel < p->channels);
     if (j->scatter) scatter(j, part, result, planes);
@@ -106,9 +115,9 @@ static void apply_items(job_t *j, char *buf, int64_t lo, int64_t hi) {
 }
 
 /* Plan, pack the weights of every group, and go through the images. */
-static int apply_all(tgx_call *c, job_t *j, const taps_t *y, const taps_t *x, const char *weight, int64_t step_o, int64_t step_c) {
+static int apply_all(tgx_call *c, job_t *j, const taps_t *y, const taps_t *x, const char *weight) {
     tgx_conv *p = &j->p;
-    int64_t kernel = j->g->kernel[0] * j->g->kernel[1];
+    const int64_t kernel = j->g->kernel[0] * j->g->kernel[1];
     if (p->rows <= 0 || p->cols <= 0 || j->g->n == 0) return 0;
     if (limit(j) != FINE) return TGX_NO_MEMORY;
     const ptrdiff_t *tap = fill_tables(c, j, y, x);
@@ -116,12 +125,9 @@ static int apply_all(tgx_call *c, job_t *j, const taps_t *y, const taps_t *x, co
     tgx_conv_place_taps(p);
     j->packed = (char *)c->scratch + tables(j->g);
     j->room = j->packed + packed_bytes(j);
-    p->weight_row = 0;
-    if (step_c == kernel && p->outputs % MOST_ROWS == 0 && !p->plane_by_plane
-        && j->g->n * p->rows * p->cols <= (kernel == 1 ? FEW_POSITIONS : SOME_POSITIONS)) {
-        p->weight_row = step_o, j->packed = (char *)weight, j->packed_group = p->outputs * step_o; /* in the order of the loops */
-    } else for (int64_t group = 0; group < j->g->groups; group++)
-        j->k->pack(p, weight + group * p->outputs * p->channels * kernel * j->size, step_o, step_c, tap,
+    if (p->weight_row) j->packed = (char *)weight, j->packed_group = p->outputs * p->weight_row; /* in the order of the loops */
+    else for (int64_t group = 0; group < j->g->groups; group++)
+        j->k->pack(p, weight + group * p->outputs * p->channels * kernel * j->size, j->step_o, j->step_c, tap,
                    j->packed + group * j->packed_group * j->size);
     int64_t work = p->images * p->block * p->span * p->taps_x * p->taps_y * p->channels * p->outputs + 1;
     return deal(c, j, apply_items, parts(j->g->n, p->images) * j->g->groups * j->blocks, work);
@@ -171,7 +177,6 @@ static int integers(tgx_call *c, job_t *j, const taps_t *y, const taps_t *x, con
 }
 
 int tgx_conv_forward(tgx_call *c, const tgx_conv_sizes *g, const tgx_tensor *x, const tgx_tensor *w, const tgx_tensor *bias) {
-    int64_t kernel = g->kernel[0] * g->kernel[1];
     job_t j;
     taps_t down, across;
     if (tgx_out(c, 0)->count == 0) return 0;
@@ -180,7 +185,7 @@ int tgx_conv_forward(tgx_call *c, const tgx_conv_sizes *g, const tgx_tensor *x, 
     forward_windows(&j, &down, &across);
     j.src = x->data, j.out = tgx_out(c, 0)->data, j.bias = bias ? bias->data : NULL, j.out_h = g->out[0], j.out_w = g->out[1];
     if (x->dtype == TGX_I64) return integers(c, &j, &down, &across, w->data);
-    return apply_all(c, &j, &down, &across, w->data, j.p.channels * kernel, kernel);
+    return apply_all(c, &j, &down, &across, w->data);
 }
 
 /* Every position of the input gathers from the output positions whose windows hold it. With a stride the positions fall into
@@ -191,6 +196,7 @@ static int each_class(tgx_call *c, job_t *j, const char *weight, int (*fn)(tgx_c
     int code = 0;
     p->channels = g->outputs / g->groups, p->height = g->out[0], p->width = g->out[1];
     p->outputs = g->channels / g->groups, p->step_y = p->step_x = 1;
+    j->step_o = g->kernel[0] * g->kernel[1], j->step_c = p->outputs * j->step_o;
     j->scatter = g->stride[0] > 1 || g->stride[1] > 1, j->out_h = g->size[0], j->out_w = g->size[1];
     for (int64_t a = 0; a < at_most(g->stride[0], g->size[0]) && !code; a++) {
         taps_t y = taps_reaching(g->kernel[0], a + g->pad[0], g->dilation[0], g->stride[0]);
@@ -206,10 +212,6 @@ static int each_class(tgx_call *c, job_t *j, const char *weight, int (*fn)(tgx_c
 }
 
 static int need_class(tgx_call *c, job_t *j, const taps_t *y, const taps_t *x, const char *weight) { return need_apply(c, j); }
-static int run_class(tgx_call *c, job_t *j, const taps_t *y, const taps_t *x, const char *weight) {
-    int64_t kernel = j->g->kernel[0] * j->g->kernel[1];
-    return apply_all(c, j, y, x, weight, kernel, j->p.outputs * kernel);
-}
 
 int tgx_conv_input_grad_room(tgx_call *c, const tgx_conv_sizes *g, int dtype) {
     job_t j;
@@ -241,5 +243,5 @@ int tgx_conv_input_grad(tgx_call *c, const tgx_conv_sizes *g, const tgx_tensor *
     begin(c, &j, g, grad->dtype);
     j.src = grad->data, j.out = out->data;
     if (g->stride[0] > 1 || g->stride[1] > 1 || g->kernel[0] * g->kernel[1] == 0) memset(j.out, 0, (size_t)out->count * (size_t)j.size);
-    return each_class(c, &j, w->data, run_class);
+    return each_class(c, &j, w->data, apply_all);
 }

@@ -158,7 +158,11 @@ INLINE ptrdiff_t NAME(together)(ptrdiff_t left) {
 INLINE void NAME(pack_tile)(T *to, const T *w, ptrdiff_t step_o, ptrdiff_t step_c, const ptrdiff_t *tap, ptrdiff_t taps, int straight,
                             ptrdiff_t some, ptrdiff_t real, ptrdiff_t channels) {
     if (real < some) memset(to, 0, (size_t)(channels * taps * some) * sizeof(T));
-    if (straight && step_c == taps) NAME(transpose)(to, some, w, step_o, real, channels * taps);
+    if (straight && step_c == taps && real * (ptrdiff_t)sizeof(T) >= 64) {
+        char *both[2] = {(char *)to, (char *)w};
+        const ptrdiff_t inner[2] = {sizeof(T), step_o * (ptrdiff_t)sizeof(T)}, outer[2] = {some * (ptrdiff_t)sizeof(T), sizeof(T)};
+        tgx_copy_plane(sizeof(T))(both, inner, outer, real, channels * taps);
+    } else if (straight && step_c == taps) NAME(transpose)(to, some, w, step_o, real, channels * taps);
     else if (straight && taps == 1 && step_o == 1)
         for (ptrdiff_t c = 0; c < channels; c++) {
             if (real == 4) memcpy(to + c * some, w + c * step_c, 4 * sizeof(T));
@@ -181,7 +185,7 @@ static void NAME(pack)(const tgx_conv *p, const void *weight, ptrdiff_t step_o, 
     for (ptrdiff_t c = 0, channels; c < p->channels; c += channels) {
         channels = p->channels - c < block ? p->channels - c : block;
         for (ptrdiff_t o = 0, some; o < p->outputs; o += some) {
-            some = NAME(together)(p->outputs - o);
+            some = p->across ? TGX_CONV_ACROSS(p->across) * LANES : NAME(together)(p->outputs - o);
             NAME(pack_tile)((T *)packed + (o * p->channels + c * some) * taps, (const T *)weight + o * step_o + c * step_c, step_o,
                             step_c, tap, taps, straight, some, p->outputs - o < some ? p->outputs - o : some, channels);
         }
