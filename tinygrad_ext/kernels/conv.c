@@ -23,7 +23,8 @@ enum {
     VECTORS = 3,              /* of a tile */
     PLACES = 2048,            /* bytes between planes */
     FEW_PRODUCTS = 32,        /* of a sum */
-    ACROSS_BYTES = 384 << 10,
+    FEW_OF_PLANES = 256,      /* of one that is read and written again for each tap plane */
+    ACROSS_BYTES = 384 << 10, /* of weights */
     POSITIONS = 192,          /* computed at a time at least: so often are weights read that come from far */
     MOST_LANES = 16           /* elements of the widest vector: loads may run that far beyond the last element */
 };
@@ -121,8 +122,9 @@ void tgx_conv_plan(tgx_conv *p, ptrdiff_t size, ptrdiff_t images) {
  * planes begin in few places of the first cache, or to turn the sums would take as long as to compute them. */
 static ptrdiff_t positions_across(const tgx_conv *p, ptrdiff_t size) {
     ptrdiff_t best = 0, least = p->cols * p->outputs / 16 * 17;
-    if (size * p->lanes != 64 || p->weight_row || p->taps_x > TGX_CONV_ACROSS_TAPS || p->channels * p->taps_x * p->taps_y < FEW_PRODUCTS
-        || p->height * p->width * size % PLACES == 0) return 0;
+    const ptrdiff_t few = p->own < p->channels ? FEW_OF_PLANES : FEW_PRODUCTS;
+    if (size * p->lanes != 64 || p->weight_row || p->taps_x > TGX_CONV_ACROSS_TAPS || p->own * p->taps_x * p->taps_y < few
+        || p->src_channel * size % PLACES == 0) return 0;
     for (ptrdiff_t rows = 7; rows <= 14; rows += 7) {
         const ptrdiff_t outputs = p->lanes * TGX_CONV_ACROSS(rows);
         const ptrdiff_t computed = parts(p->cols, rows) * rows * parts(p->outputs, outputs) * outputs;

@@ -22,7 +22,8 @@ enum {
 #define TGX_CONV_WEIGHTS(vector_bytes) ((vector_bytes) == 64 ? 384 << 10 : 128 << 10)
 
 typedef struct {
-    ptrdiff_t channels, height, width; /* of src, whose planes are contiguous */
+    ptrdiff_t channels, height, width; /* of src, whose planes are contiguous; of volumes a channel for each tap plane of each */
+    ptrdiff_t own, src_channel;        /* channels of the volumes, and elements from one to the next */
     ptrdiff_t outputs, rows, cols;     /* of out */
     ptrdiff_t step_y, step_x, taps_y, taps_x;
     ptrdiff_t base_y, reach;           /* row of the topmost tap of the first window, and rows from it to the lowest */
@@ -54,22 +55,31 @@ void tgx_conv_place_taps(const tgx_conv *p);
 
 typedef struct {
     ptrdiff_t row, rows, col, cols;    /* of out */
-    ptrdiff_t channel, channels;       /* of src; apply adds to out unless channel is 0 */
-    ptrdiff_t images;                  /* in buffers of p->buffer elements each */
+    ptrdiff_t channel, channels;       /* of src */
+    ptrdiff_t images;                  /* in buffers of p->buffer elements each; of volumes planes of out, which count as images: */
+    ptrdiff_t run, skip;               /* so many of each volume, and those of the first that are not in the part */
     ptrdiff_t planes;                  /* of apply_direct, of so many groups one after the other */
-    int fresh;                         /* collect starts from zero, and reads no sums */
-    ptrdiff_t src_image, out_image, out_plane; /* elements between images and planes */
+    int fresh;                         /* apply starts from the bias and collect from zero, and neither reads sums */
+    ptrdiff_t out_image, out_next, out_plane; /* elements between the first images of volumes, images of one, and outputs */
 } tgx_conv_part;
+
+/* Where an image of the part lies in out, which begins with the first image of its volume. */
+static inline ptrdiff_t tgx_conv_out(const tgx_conv_part *part, ptrdiff_t i) {
+    if (part->run == 1) return i * part->out_image;
+    return (part->skip + i) / part->run * part->out_image + (part->skip + i) % part->run * part->out_next;
+}
 
 /* Taps that make the even and the odd elements of a row, and the numbers of their weights. */
 typedef struct { ptrdiff_t taps[2]; const ptrdiff_t *offset[2], *number[2]; } tgx_conv_columns;
 
 typedef struct {
     ptrdiff_t lanes; /* elements of a vector */
-    /* Lay out what a part needs of src, which points to the first image and channel. */
+    /* Lay out what one image needs of the part's channels of src, which points to the first one. */
     void (*load)(const tgx_conv *p, const tgx_conv_part *part, const void *src, void *buf);
-    /* Weights in the order in which `apply` reads them: taps_y * taps_x * channels * pad_outputs elements. */
-    void (*pack)(const tgx_conv *p, const void *weight, ptrdiff_t step_o, ptrdiff_t step_c, const ptrdiff_t *tap, void *packed);
+    /* Weights of p->own channels from `first` on, in the order in which `apply` reads them: of all channels they are
+     * taps_y * taps_x * channels * pad_outputs elements. */
+    void (*pack)(const tgx_conv *p, const void *weight, ptrdiff_t step_o, ptrdiff_t step_c, const ptrdiff_t *tap, ptrdiff_t first,
+                 void *packed);
     /* A part from the buffer to out, which points to its first row; bias may be NULL. */
     void (*apply)(const tgx_conv *p, const tgx_conv_part *part, const void *buf, const void *packed, const void *bias, void *out);
     /* grad with a vector of outputs for each position, image after image, then the next vector of outputs; outputs are
@@ -87,7 +97,7 @@ typedef struct {
     void (*apply_plane)(const tgx_conv *p, const tgx_conv_part *part, const void *buf, const void *weight, const void *bias, void *out);
     /* The part of some planes from src itself, which points to the first row of the first one, where p->direct. */
     void (*apply_direct)(const tgx_conv *p, const tgx_conv_part *part, const void *src, const void *weight, const void *bias, void *out);
-    /* Any part from src itself, which points to the first image and channel, where p->across. */
+    /* One image of any part from the part's channels where they lie, from src on, where p->across. */
     void (*apply_across)(const tgx_conv *p, const tgx_conv_part *part, const void *src, const void *packed, const void *bias, void *out);
     void (*collect_plane)(const tgx_conv *p, const tgx_conv_part *part, const void *buf, const void *grad, void *sums);
     void (*settle)(const tgx_conv *p, const void *sums, void *out);

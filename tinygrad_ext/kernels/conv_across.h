@@ -25,7 +25,7 @@ INLINE void NAME(across_sums)(const int rows, const int vectors, const tgx_conv 
                               const NAME(reached) *inside, const T *w, V sum[MOST_ACROSS][ACROSS_VECTORS]) {
     const ptrdiff_t taps_x = p->taps_x, step = p->step_x, row = taps_x * vectors * LANES;
     const uint32_t all = (1u << rows) - 1;
-    for (ptrdiff_t c = 0; c < channels; c++, src += p->height * p->width, w += p->taps_y * row)
+    for (ptrdiff_t c = 0; c < channels; c++, src += p->src_channel, w += p->taps_y * row)
         for (ptrdiff_t v = first; v < last; v++) {
             const T *line = src + p->at_y[v] * p->width, *factors = w + v * row;
             for (ptrdiff_t u = 0; u < taps_x; u++, factors += vectors * LANES) {
@@ -55,7 +55,7 @@ INLINE void NAME(across_tile)(const int rows, const int vectors, const tgx_conv 
     T tile[ACROSS_SUMS * LANES] __attribute__((aligned(VECTOR_BYTES)));
     V sum[MOST_ACROSS][ACROSS_VECTORS];
     T *own = tile + at->known * vectors * LANES, *to = at->to + at->known;
-    if (part->channel) {
+    if (!part->fresh) {
         if (at->real < vectors * LANES || at->known) memset(tile, 0, sizeof tile);
         NAME(transpose)(own, vectors * LANES, to, part->out_plane, at->real, rows - at->known);
         UNROLLED for (int r = 0; r < rows; r++)
@@ -80,7 +80,7 @@ ACROSS(7)
 #undef ACROSS
 #undef UNROLLED
 
-/* Some channels of a part, from the images themselves. The last tile of a row begins with positions of the one before. */
+/* Some channels of a part for one image, where they lie. The last tile of a row begins with positions of the one before. */
 static void NAME(apply_across)(const tgx_conv *p, const tgx_conv_part *part, const void *from, const void *packed, const void *bias,
                                void *to) {
     const ptrdiff_t taps = p->taps_x * p->taps_y, rows = p->across, some = TGX_CONV_ACROSS(rows) * LANES;
@@ -97,17 +97,16 @@ static void NAME(apply_across)(const tgx_conv *p, const tgx_conv_part *part, con
                 NAME(bounds)(column + p->at_x[u], p->step_x, p->width, rows, &lo, &hi);
                 at.inside.of[u] = (1u << hi) - (1u << lo);
             }
-            for (ptrdiff_t i = 0; i < part->images; i++)
-                for (ptrdiff_t k = 0; k < part->rows; k++) {
-                    const ptrdiff_t r = upwards ? part->rows - 1 - k : k, y = (part->row + r) * p->step_y;
-                    at.src = (const T *)from + i * part->src_image + y * p->width + column;
-                    at.to = (T *)to + i * part->out_image + o * part->out_plane + r * part->cols + start;
-                    at.first = 0, at.last = p->taps_y;
-                    while (at.first < at.last && (y + p->at_y[at.first] < 0 || y + p->at_y[at.first] >= p->height)) at.first++;
-                    while (at.first < at.last && (y + p->at_y[at.last - 1] < 0 || y + p->at_y[at.last - 1] >= p->height)) at.last--;
-                    if (rows == 14) NAME(across_14)(p, part, &at);
-                    else NAME(across_7)(p, part, &at);
-                }
+            for (ptrdiff_t k = 0; k < part->rows; k++) {
+                const ptrdiff_t r = upwards ? part->rows - 1 - k : k, y = (part->row + r) * p->step_y;
+                at.src = (const T *)from + y * p->width + column;
+                at.to = (T *)to + o * part->out_plane + r * part->cols + start;
+                at.first = 0, at.last = p->taps_y;
+                while (at.first < at.last && (y + p->at_y[at.first] < 0 || y + p->at_y[at.first] >= p->height)) at.first++;
+                while (at.first < at.last && (y + p->at_y[at.last - 1] < 0 || y + p->at_y[at.last - 1] >= p->height)) at.last--;
+                if (rows == 14) NAME(across_14)(p, part, &at);
+                else NAME(across_7)(p, part, &at);
+            }
         }
     }
 }

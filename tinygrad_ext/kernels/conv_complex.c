@@ -38,7 +38,7 @@ static void part_of(const tgx_tensor *t, int filled, char **at, tgx_tensor parts
 }
 
 static void add_bias(tgx_tensor *out, const tgx_conv_sizes *g, const tgx_tensor *bias) {
-    int64_t plane = g->out[0] * g->out[1], each = bias->count * plane;
+    int64_t plane = tgx_conv_count(g->out), each = bias->count * plane;
     for (int64_t i = 0; i < out->count; i++) {
         int64_t channel = i % each / plane;
         if (out->dtype == TGX_C64) ((tgx_c64 *)out->data)[i] += ((const tgx_c64 *)bias->data)[channel];

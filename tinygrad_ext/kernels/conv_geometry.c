@@ -7,7 +7,7 @@ static long long ll(int64_t n) { return (long long)n; }
 
 /* ---- windows ----------------------------------------------------------------------------------------------------- */
 
-int tgx_conv_pair(tgx_call *c, int arg, int dims, const char *name, int64_t *into) {
+int tgx_conv_numbers(tgx_call *c, int arg, int dims, const char *name, int64_t *into) {
     const int64_t most = (int64_t)1 << 31;
     const tgx_value *v = &c->args[arg];
     if (v->n != dims && v->n != 1)
@@ -16,20 +16,21 @@ int tgx_conv_pair(tgx_call *c, int arg, int dims, const char *name, int64_t *int
     for (int i = 0; i < v->n; i++)
         if (v->ints[i] < -most || v->ints[i] > most)
             return tgx_fail(c, TGX_RUNTIME_ERROR, "%s=%lld is out of range: it must lie between -2**31 and 2**31", name, ll(v->ints[i]));
-    into[1] = v->ints[v->n - 1];
-    into[0] = dims == 2 ? v->ints[0] : strcmp(name, "padding") ? 1 : 0;
+    for (int d = 0; d < 3; d++) into[d] = d < 3 - dims ? strcmp(name, "padding") != 0 : v->ints[v->n == 1 ? 0 : d - 3 + dims];
     return 0;
 }
 
+static int any_below(const int64_t *numbers, int64_t least) { return numbers[0] < least || numbers[1] < least || numbers[2] < least; }
+
 int tgx_conv_window(tgx_call *c, tgx_conv_sizes *g, int stride, int dilation, int groups) {
-    if (tgx_conv_pair(c, stride, g->dims, "stride", g->stride) || tgx_conv_pair(c, dilation, g->dims, "dilation", g->dilation))
+    if (tgx_conv_numbers(c, stride, g->dims, "stride", g->stride) || tgx_conv_numbers(c, dilation, g->dims, "dilation", g->dilation))
         return TGX_FAILED;
     g->groups = tgx_int(c, groups);
     if (g->groups <= 0)
         return tgx_fail(c, TGX_RUNTIME_ERROR, "non-positive groups is not supported: got groups=%lld", ll(g->groups));
-    if (g->stride[0] <= 0 || g->stride[1] <= 0)
+    if (any_below(g->stride, 1))
         return tgx_fail(c, TGX_RUNTIME_ERROR, "non-positive stride is not supported: got stride=%s", tgx_conv_text(g, g->stride));
-    if (g->dilation[0] <= 0 || g->dilation[1] <= 0)
+    if (any_below(g->dilation, 1))
         return tgx_fail(c, TGX_RUNTIME_ERROR, "dilation should be greater than zero, but got %s", tgx_conv_text(g, g->dilation));
     return 0;
 }
@@ -38,7 +39,7 @@ void tgx_conv_planes(tgx_conv_sizes *g, const int64_t *sizes, int rank) {
     g->batched = rank == g->dims + 2;
     g->n = g->batched ? sizes[0] : 1;
     g->channels = sizes[rank - g->dims - 1];
-    g->size[0] = g->dims == 2 ? sizes[rank - 2] : 1, g->size[1] = sizes[rank - 1];
+    tgx_conv_spread(g, sizes + rank - g->dims, g->size);
 }
 
 int tgx_conv_operands(tgx_call *c, tgx_conv_sizes *g, const tgx_tensor *x, const tgx_tensor *w, int stride, int dilation, int groups) {
@@ -46,37 +47,39 @@ int tgx_conv_operands(tgx_call *c, tgx_conv_sizes *g, const tgx_tensor *x, const
     if (tgx_conv_window(c, g, stride, dilation, groups)) return TGX_FAILED;
     tgx_conv_planes(g, x->sizes, x->rank);
     g->outputs = w->sizes[0];
-    g->kernel[0] = g->dims == 2 ? w->sizes[2] : 1, g->kernel[1] = w->sizes[w->rank - 1];
+    tgx_conv_spread(g, w->sizes + 2, g->kernel);
     return 0;
 }
 
 /* "5 x 6", for each dimension there is. */
-static const char *crossed(const tgx_conv_sizes *g, const int64_t *pair, char *text, size_t n) {
-    if (g->dims == 2) snprintf(text, n, "%lld x %lld", ll(pair[0]), ll(pair[1]));
-    else snprintf(text, n, "%lld", ll(pair[1]));
+static const char *crossed(const tgx_conv_sizes *g, const int64_t *numbers, char *text, size_t n) {
+    const int64_t *last = numbers + 3 - g->dims;
+    if (g->dims == 3) snprintf(text, n, "%lld x %lld x %lld", ll(last[0]), ll(last[1]), ll(last[2]));
+    else if (g->dims == 2) snprintf(text, n, "%lld x %lld", ll(last[0]), ll(last[1]));
+    else snprintf(text, n, "%lld", ll(last[0]));
     return text;
 }
 
 int tgx_conv_padding(tgx_call *c, tgx_conv_sizes *g, int arg) {
     const tgx_value *v = &c->args[arg];
     int named = v->tag == TGX_STRING, same = named && !strcmp(v->text, "same");
-    int64_t padded[2], reach[2];
-    char seen[64], wide[64];
-    g->pad[0] = g->pad[1] = 0;
+    int64_t padded[3], reach[3];
+    char seen[96], wide[96];
+    g->pad[0] = g->pad[1] = g->pad[2] = 0;
     if (named && !same && strcmp(v->text, "valid"))
         return tgx_fail(c, TGX_RUNTIME_ERROR, "Invalid padding string: '%s': it must be 'same', 'valid', or numbers", v->text);
-    if (!named && tgx_conv_pair(c, arg, g->dims, "padding", g->pad)) return TGX_FAILED;
-    if (g->pad[0] < 0 || g->pad[1] < 0)
+    if (!named && tgx_conv_numbers(c, arg, g->dims, "padding", g->pad)) return TGX_FAILED;
+    if (any_below(g->pad, 0))
         return tgx_fail(c, TGX_RUNTIME_ERROR, "negative padding is not supported: got padding=%s", tgx_conv_text(g, g->pad));
-    if (same && (g->stride[0] != 1 || g->stride[1] != 1))
+    if (same && (g->stride[0] != 1 || g->stride[1] != 1 || g->stride[2] != 1))
         return tgx_fail(c, TGX_RUNTIME_ERROR, "padding='same' is not supported for strided convolutions: got stride=%s",
                         tgx_conv_text(g, g->stride));
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         reach[i] = g->dilation[i] * (g->kernel[i] - 1) + 1, padded[i] = g->size[i] + 2 * g->pad[i];
         if (same) g->pad[i] = (reach[i] - 1) / 2;
         g->out[i] = same ? g->size[i] : (padded[i] - reach[i]) / g->stride[i] + 1;
     }
-    if (same || (padded[0] >= reach[0] && padded[1] >= reach[1])) return 0;
+    if (same || (padded[0] >= reach[0] && padded[1] >= reach[1] && padded[2] >= reach[2])) return 0;
     return tgx_fail(c, TGX_RUNTIME_ERROR, "Calculated padded input size per channel: (%s). Kernel size: (%s). Kernel size can't be greater "
                     "than actual input size", crossed(g, padded, seen, sizeof seen), crossed(g, reach, wide, sizeof wide));
 }
@@ -114,11 +117,14 @@ int tgx_conv_check_sizes(tgx_call *c, const tgx_conv_sizes *g, const tgx_tensor 
     if (bias && (bias->rank != 1 || bias->sizes[0] != g->outputs))
         return tgx_fail(c, TGX_RUNTIME_ERROR, "Given weight of size %s, expected bias to be 1-dimensional with %lld elements, but got bias of "
                         "size %s instead", tgx_shape_text(w), ll(g->outputs), tgx_shape_text(bias));
-    if (g->size[0] == 0 || g->size[1] == 0)
+    if (tgx_conv_count(g->size) == 0)
         return tgx_fail(c, TGX_RUNTIME_ERROR, "Only zero batch or zero channel inputs are supported, but got input shape: %s",
                         tgx_shape_text(x));
-    if (g->kernel[0] == 0 || g->kernel[1] == 0)
+    if (tgx_conv_count(g->kernel) == 0 && g->dims == 3)
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "kernel size should be greater than zero, but got: %lld x %lld x %lld (TxHxW)",
+                        ll(g->kernel[0]), ll(g->kernel[1]), ll(g->kernel[2]));
+    if (tgx_conv_count(g->kernel) == 0)
         return tgx_fail(c, TGX_RUNTIME_ERROR, "kernel size should be greater than zero, but got kernel_height: %lld kernel_width: %lld",
-                        ll(g->kernel[0]), ll(g->kernel[1]));
+                        ll(g->kernel[1]), ll(g->kernel[2]));
     return 0;
 }

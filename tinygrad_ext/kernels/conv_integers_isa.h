@@ -11,19 +11,21 @@ typedef uint64_t words __attribute__((vector_size(VECTOR_BYTES)));
 typedef uint64_t loose __attribute__((vector_size(VECTOR_BYTES), aligned(8), may_alias));
 
 /* Positions (row, col) on to `vectors` vectors of `outs` outputs. */
-INLINE void tile(const int outs, const int vectors, const tgx_conv *p, const int64_t *src, const int64_t *weight, const ptrdiff_t *tap,
-                 const int64_t *bias, ptrdiff_t row, ptrdiff_t col, int64_t *out) {
-    const ptrdiff_t taps = p->taps_x * p->taps_y, weights = p->channels * taps, plane = p->rows * p->cols, step = p->step_x;
+INLINE void tile(const int outs, const int vectors, const tgx_conv *p, const tgx_conv_integer_planes *at, const int64_t *src,
+                 const int64_t *weight, const ptrdiff_t *tap, const int64_t *bias, ptrdiff_t row, ptrdiff_t col, int64_t *out) {
+    const ptrdiff_t taps = p->taps_x * p->taps_y, weights = p->channels * taps, plane = at->out_plane, step = p->step_x;
+    const ptrdiff_t planes = at->end - at->first;
     words sum[TGX_CONV_INTEGERS][VECTORS];
     _Pragma("GCC unroll 4") for (int o = 0; o < outs; o++)
         _Pragma("GCC unroll 4") for (int k = 0; k < vectors; k++) sum[o][k] = (words){0} + (bias ? (uint64_t)bias[o] : 0);
-    for (ptrdiff_t c = 0; c < p->channels; c++)
+    for (ptrdiff_t c = 0; c < p->own * planes; c++) {
+        const ptrdiff_t channel = c / planes, z = at->first + c % planes;
         for (ptrdiff_t v = 0; v < p->taps_y; v++) {
             const ptrdiff_t y = row * p->step_y + p->at_y[v];
             if (y < 0 || y >= p->height) continue;
             for (ptrdiff_t u = 0; u < p->taps_x; u++) {
-                const int64_t *from = src + (c * p->height + y) * p->width + col * step + p->at_x[u];
-                const int64_t *w = weight + c * taps + tap[v * p->taps_x + u];
+                const int64_t *from = src + channel * p->src_channel + z * at->src_step + y * p->width + col * step + p->at_x[u];
+                const int64_t *w = weight + channel * at->weight_channel + z * taps + tap[v * p->taps_x + u];
                 words x[VECTORS];
                 _Pragma("GCC unroll 4") for (int k = 0; k < vectors; k++) {
                     if (step == 1) x[k] = (words)*(const loose *)(from + k * LANES);
@@ -35,20 +37,25 @@ INLINE void tile(const int outs, const int vectors, const tgx_conv *p, const int
                 }
             }
         }
+    }
     _Pragma("GCC unroll 4") for (int o = 0; o < outs; o++)
         _Pragma("GCC unroll 4") for (int k = 0; k < vectors; k++) *(loose *)(out + o * plane + row * p->cols + col + k * LANES) = (loose)sum[o][k];
 }
 
-static int64_t window(const tgx_conv *p, const int64_t *src, const int64_t *weight, const ptrdiff_t *tap, ptrdiff_t row, ptrdiff_t col) {
+static int64_t window(const tgx_conv *p, const tgx_conv_integer_planes *at, const int64_t *src, const int64_t *weight,
+                      const ptrdiff_t *tap, ptrdiff_t row, ptrdiff_t col) {
+    const ptrdiff_t planes = at->end - at->first;
     uint64_t sum = 0; /* wraps instead of overflowing */
-    for (ptrdiff_t c = 0; c < p->channels; c++)
+    for (ptrdiff_t c = 0; c < p->own * planes; c++) {
+        const ptrdiff_t channel = c / planes, z = at->first + c % planes;
         for (ptrdiff_t v = 0; v < p->taps_y; v++)
             for (ptrdiff_t u = 0; u < p->taps_x; u++) {
                 ptrdiff_t y = row * p->step_y + p->at_y[v], x = col * p->step_x + p->at_x[u];
                 if (y < 0 || y >= p->height || x < 0 || x >= p->width) continue;
-                sum += (uint64_t)src[(c * p->height + y) * p->width + x]
-                       * (uint64_t)weight[c * p->taps_x * p->taps_y + tap[v * p->taps_x + u]];
+                sum += (uint64_t)src[channel * p->src_channel + z * at->src_step + y * p->width + x]
+                       * (uint64_t)weight[channel * at->weight_channel + z * p->taps_x * p->taps_y + tap[v * p->taps_x + u]];
             }
+    }
     return (int64_t)sum;
 }
 
@@ -65,12 +72,12 @@ static void inside(const tgx_conv *p, ptrdiff_t *first, ptrdiff_t *end) {
     if (*first > *end) *first = *end;
 }
 
-#define ROW(outs)                                                                                                               \
-    for (; col + VECTORS * LANES <= end; col += VECTORS * LANES) tile(outs, VECTORS, p, src, weight, tap, bias, row, col, out); \
-    for (; col + LANES <= end; col += LANES) tile(outs, 1, p, src, weight, tap, bias, row, col, out);
+#define ROW(outs) \
+    for (; col + VECTORS * LANES <= end; col += VECTORS * LANES) tile(outs, VECTORS, p, planes, src, weight, tap, bias, row, col, out); \
+    for (; col + LANES <= end; col += LANES) tile(outs, 1, p, planes, src, weight, tap, bias, row, col, out);
 
-static void some_outputs(const tgx_conv *p, ptrdiff_t outs, const int64_t *src, const int64_t *weight, const ptrdiff_t *tap,
-                         const int64_t *bias, int64_t *out) {
+static void some_outputs(const tgx_conv *p, const tgx_conv_integer_planes *planes, ptrdiff_t outs, const int64_t *src,
+                         const int64_t *weight, const ptrdiff_t *tap, const int64_t *bias, int64_t *out) {
     const ptrdiff_t weights = p->channels * p->taps_x * p->taps_y;
     ptrdiff_t first, end;
     inside(p, &first, &end);
@@ -84,8 +91,8 @@ static void some_outputs(const tgx_conv *p, ptrdiff_t outs, const int64_t *src, 
             for (ptrdiff_t at = 0; at < p->cols; at++) {
                 if (at == first) at = col; /* those are there */
                 if (at >= p->cols) break;
-                out[(o * p->rows + row) * p->cols + at] =
-                    (int64_t)((uint64_t)window(p, src, weight + o * weights, tap, row, at) + (bias ? (uint64_t)bias[o] : 0));
+                out[o * planes->out_plane + row * p->cols + at] =
+                    (int64_t)((uint64_t)window(p, planes, src, weight + o * weights, tap, row, at) + (bias ? (uint64_t)bias[o] : 0));
             }
     }
 }

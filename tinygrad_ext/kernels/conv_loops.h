@@ -47,10 +47,10 @@ INLINE void NAME(tile)(const int rows, const int vectors, const tgx_conv *p, con
     const int whole = at->real >= rows && at->less == LANES && at->valid >= vectors * LANES;
     for (int r = 0; r < rows; r++)
         for (int q = 0; q < vectors; q++) sum[r][q] = SPLAT(at->bias && r < at->real ? at->bias[r] : 0);
-    if (part->channel && whole)
+    if (!part->fresh && whole)
         for (int r = 0; r < rows; r++)
             for (int q = 0; q < vectors; q++) sum[r][q] = READ(out + r * plane + q * LANES);
-    else if (part->channel)
+    else if (!part->fresh)
         for (int r = 0; r < rows && r < at->real; r++)
             for (int q = 0; q < vectors; q++) sum[r][q] = NAME(get)(out + r * plane + q * gap, at->valid - q * at->less);
     if (rows == OUT_ROWS && p->weight_row && at->gap != LANES) NAME(products)(rows, vectors, at->gap, 0, p->weight_row, p, part, at, sum);
@@ -92,7 +92,7 @@ static ptrdiff_t NAME(cut)(const tgx_conv *p, const tgx_conv_part *part, ptrdiff
     ptrdiff_t pieces = 0;
     for (ptrdiff_t i = first, count; i < last; i += count) {
         count = n - i % n < last - i ? n - i % n : last - i;
-        piece[pieces++] = (NAME(piece)){i / n * p->buffer + i % n, i - first, i / n * part->out_image + i % n, count};
+        piece[pieces++] = (NAME(piece)){i / n * p->buffer + i % n, i - first, tgx_conv_out(part, i / n) + i % n, count};
     }
     return pieces;
 }
@@ -130,7 +130,7 @@ static void NAME(apply_outputs)(ptrdiff_t first, ptrdiff_t last, ptrdiff_t vecto
             NAME(any_tile)(rows, vectors, p, part, &at);
             continue;
         }
-        if (part->channel) NAME(take_pieces)(piece, pieces, at.real, part->out_plane, at.out, tile);
+        if (!part->fresh) NAME(take_pieces)(piece, pieces, at.real, part->out_plane, at.out, tile);
         at.out = tile;
         NAME(any_tile)(rows, vectors, p, &apart, &at);
         NAME(give_pieces)(piece, pieces, at.real, part->out_plane, tile, out + o * part->out_plane);
@@ -165,13 +165,14 @@ static void NAME(apply_positions)(ptrdiff_t first, ptrdiff_t last, const int pan
     T panel[TGX_CONV_PANEL(VECTOR_BYTES) / sizeof(T) + LANES] __attribute__((aligned(VECTOR_BYTES)));
     NAME(piece) piece[NAME(PIECES)];
     NAME(place) at = {0};
-    at.out_gap = several ? part->out_image : LANES, at.less = several ? 0 : LANES;
+    at.out_gap = !several ? LANES : part->run > 1 ? part->out_next : part->out_image, at.less = several ? 0 : LANES;
     for (ptrdiff_t i = 0; i < images; i++)
         for (ptrdiff_t q = 0, some, pieces = 1; q < tiles; q += some) {
-            some = NAME(next)(tiles - q);
+            const ptrdiff_t same = part->run - (part->skip + q) % part->run; /* images of one volume */
+            some = NAME(next)(several && part->run > 1 && same < tiles - q ? same : tiles - q);
             at.gap = several ? p->buffer : LANES, at.valid = several ? n : n - q * LANES;
             at.step = p->taps_x * p->taps_y == 1 && !several ? p->plane : 0;
-            at.buf = buffer + i * p->buffer + q * at.gap, at.out = to + i * part->out_image + q * at.out_gap;
+            at.buf = buffer + i * p->buffer + q * at.gap, at.out = to + (several ? tgx_conv_out(part, q) : tgx_conv_out(part, i) + q * LANES);
             if (joined) {
                 pieces = NAME(cut)(p, part, q * LANES, n - q * LANES < some * LANES ? n : (q + some) * LANES, piece);
                 NAME(fill_pieces)(some, p, part, buffer, piece, pieces, panel);

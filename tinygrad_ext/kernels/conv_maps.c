@@ -20,10 +20,10 @@ static int64_t packed_bytes(const job_t *j) { return padded(j->packed_group * j-
 /* The plan of one call of `apply_all`, and its scratch behind the tables. */
 static int64_t plan_apply(job_t *j) {
     tgx_conv *p = &j->p;
-    const int64_t kernel = j->g->kernel[0] * j->g->kernel[1];
-    const int few = j->g->n * p->rows * p->cols <= (kernel == 1 ? FEW_POSITIONS : SOME_POSITIONS);
-    p->weight_row = j->step_c == kernel && p->outputs % MOST_ROWS == 0 && few ? j->step_o : 0;
-    tgx_conv_plan(p, j->size, parts(j->g->n, j->most_shares));
+    const int64_t kernel = j->g->kernel[1] * j->g->kernel[2];
+    const int few = j->g->n * j->planes * p->rows * p->cols <= (kernel == 1 ? FEW_POSITIONS : SOME_POSITIONS);
+    p->weight_row = few && j->step_c == kernel && p->outputs % MOST_ROWS == 0 && j->g->kernel[0] == 1 ? j->step_o : 0;
+    tgx_conv_plan(p, j->size, parts(j->g->n * (j->inner.run ? j->inner.run : 1), j->most_shares));
     tgx_conv_plan_across(p, j->size);
     j->blocks = parts(p->rows, p->block) * parts(p->cols, p->span);
     j->packed_group = p->taps_x * p->taps_y * p->channels * p->pad_outputs;
@@ -33,7 +33,7 @@ static int64_t plan_apply(job_t *j) {
 
 /* Add to c->scratch_bytes what a call of `apply_all` needs, if it is more than what others need that come before. */
 static int need_apply(tgx_call *c, job_t *j) {
-    if (j->p.rows <= 0 || j->p.cols <= 0 || j->g->n == 0) return 0;
+    if (j->planes <= 0 || j->p.rows <= 0 || j->p.cols <= 0 || j->g->n == 0) return 0;
     switch (limit(j)) {
     case TOO_LARGE: return 0; /* nobody finds memory for the result */
     case TOO_FAR: return too_far(c, j);
@@ -45,80 +45,133 @@ static int need_apply(tgx_call *c, job_t *j) {
 
 /* ---- forward, and the gradient of the input ---------------------------------------------------------------------- */
 
-/* Rows of a block to every stride-th row and column of the result. */
-static void scatter(const job_t *j, const tgx_conv_part *part, const char *block, char *planes) {
-    int64_t size = j->size, step = j->g->stride[1] * size;
-    for (int64_t i = 0; i < part->images; i++, planes += j->g->groups * j->p.outputs * j->out_h * j->out_w * size)
-        for (int64_t o = 0; o < j->p.outputs; o++)
-            for (int64_t y = 0; y < part->rows; y++, block += part->cols * size) {
-                char *to = planes + ((o * j->out_h + j->first_y + (part->row + y) * j->g->stride[0]) * j->out_w + j->first_x) * size
-                           + part->col * step;
-                for (int64_t x = 0; x < part->cols; x++) {
-                    if (size == 4) *(float *)(to + x * step) = ((const float *)block)[x];
-                    else *(double *)(to + x * step) = ((const double *)block)[x];
-                }
+/* Plane z of a group of volume number `image` of the result. */
+static char *result_plane(const job_t *j, int64_t image, int64_t group, int64_t z) {
+    const int64_t volume = (image * j->g->groups + group) * j->p.outputs * j->out_d;
+    return j->out + (volume + j->first_z + z * j->out_step) * j->out_h * j->out_w * j->size;
+}
+
+/* Rows of a block to every stride-th row and column of a plane of the result. */
+static const char *scatter(const job_t *j, const tgx_conv_part *part, const char *block, char *planes) {
+    int64_t size = j->size, step = j->g->stride[2] * size;
+    for (int64_t o = 0; o < j->p.outputs; o++)
+        for (int64_t y = 0; y < part->rows; y++, block += part->cols * size) {
+            const int64_t row = o * j->out_d * j->out_h + j->first_y + (part->row + y) * j->g->stride[1];
+            char *to = planes + (row * j->out_w + j->first_x) * size + part->col * step;
+            for (int64_t x = 0; x < part->cols; x++) {
+                if (size == 4) *(float *)(to + x * step) = ((const float *)block)[x];
+                else *(double *)(to + x * step) = ((const double *)block)[x];
             }
+        }
+    return block;
 }
 
-/* Some rows of some images in one group, a few channels of the source at a time. */
-static void apply_part(const job_t *j, tgx_conv_part *part, int64_t image, int64_t group, char *buf) {
+/* One plane of one channel, or of some in a row where it is read where it lies. */
+static void apply_alone(const job_t *j, const tgx_conv_part *part, const planes_t *planes, int64_t first, int64_t group, char *buf,
+                        char *out) {
     const tgx_conv *p = &j->p;
-    int64_t plane = p->height * p->width * j->size;
-    char *result = buf + p->images * p->buffer * j->size;
-    char *planes = j->out + (image * j->g->groups + group) * p->outputs * j->out_h * j->out_w * j->size;
-    const char *bias = j->bias ? j->bias + group * p->outputs * j->size : NULL;
-    const char *src = j->src + (image * j->g->groups + group) * p->channels * plane;
-    part->channel = 0;
-    if (p->plane_by_plane) {
-        char *to = j->scatter ? result : planes + (part->row * p->cols + part->col) * j->size;
-        const char *weight = j->packed + group * j->packed_group * j->size;
-        if (p->direct) {
-            j->k->apply_direct(p, part, src, weight, bias, to);
-        } else {
-            j->k->lay(p, part, src, buf);
-            j->k->apply_plane(p, part, buf, weight, bias, to);
+    const int64_t plane = p->height * p->width, z = planes->z + first % planes->run, at = z * j->step_z + j->z.at;
+    const char *src = j->src + ((first / planes->run * j->g->groups + group) * p->src_channel + at * plane) * j->size;
+    const char *weight = j->packed + group * j->packed_group * j->size, *bias = j->bias ? j->bias + group * j->size : NULL;
+    if (at < 0 || at >= j->src_planes)
+        for (int64_t i = 0; i < part->rows * p->cols; i++) {
+            if (j->size == 4) ((float *)out)[i] = bias ? *(const float *)bias : 0;
+            else ((double *)out)[i] = bias ? *(const double *)bias : 0;
         }
-    } else do {
-        const char *packed = j->packed + group * j->packed_group * j->size, *from = src + part->channel * plane;
-        char *to = j->scatter ? result : planes + (part->row * p->cols + part->col) * j->size;
-        part->channels = at_most(p->depth, p->channels - part->channel);
-        if (p->across) {
-            j->k->apply_across(p, part, from, packed, bias, to);
-        } else {
-            j->k->load(p, part, from, buf);
-            j->k->apply(p, part, buf, packed, bias, to);
-        }
-        part->channel += part->channels;
-    } while (part->channel < p->channels);
-    if (j->scatter) scatter(j, part, result, planes);
+    else if (p->direct) j->k->apply_direct(p, part, src, weight, bias, out);
+    else {
+        j->k->lay(p, part, src, buf);
+        j->k->apply_plane(p, part, buf, weight, bias, out);
+    }
 }
 
-/* Items are (images, group, block of rows). */
+/* The part's channels for its images, where they lie. */
+static void apply_across(const job_t *j, const tgx_conv_part *part, const planes_t *planes, int64_t first, int64_t group, const char *bias,
+                         char *out) {
+    const char *packed = j->packed + group * j->packed_group * j->size;
+    for (int64_t i = 0; i < part->images; i++) {
+        tgx_conv_part some = *part;
+        some.channels = 0;
+        const char *src = next_channels(j, part, planes, first + i, group, &some);
+        do { /* once at least, for the bias */
+            j->k->apply_across(&j->p, &some, src ? src : j->src, packed, bias, out + tgx_conv_out(part, i) * j->size);
+            some.fresh = 0;
+        } while ((src = next_channels(j, part, planes, first + i, group, &some)));
+    }
+}
+
+/* Some rows of some planes in one group, from plane number `first` on, a few channels of the source at a time. */
+static void apply_part(const job_t *j, tgx_conv_part *part, const planes_t *planes, int64_t first, int64_t group, char *buf) {
+    const tgx_conv *p = &j->p;
+    const int64_t plane = (part->row * p->cols + part->col) * j->size;
+    char *result = buf + p->images * p->buffer * j->size;
+    const char *block = result, *bias = j->bias ? j->bias + group * p->outputs * j->size : NULL;
+    int64_t lo, hi;
+    if (p->plane_by_plane)
+        apply_alone(j, part, planes, first, group, buf,
+                    j->scatter ? result : result_plane(j, first / planes->run, group, planes->z + first % planes->run) + plane);
+    else {
+        char *out = j->scatter ? result : result_plane(j, first / planes->run, group, planes->z) + plane;
+        tap_planes(j, planes->z, &lo, &hi);
+        part->channel = lo * p->own, part->fresh = 1;
+        do { /* once at least: a plane of the result that no tap reaches is the bias */
+            part->channels = at_most(p->depth, hi * p->own - part->channel);
+            if (p->across) apply_across(j, part, planes, first, group, bias, out);
+            else {
+                load_planes(j, part, planes, first, group, buf);
+                j->k->apply(p, part, buf, j->packed + group * j->packed_group * j->size, bias, out);
+            }
+            part->channel += part->channels, part->fresh = 0;
+        } while (part->channel < hi * p->own);
+    }
+    for (int64_t i = first; j->scatter && i < first + part->images; i++)
+        block = scatter(j, part, block, result_plane(j, i / planes->run, group, planes->z + i % planes->run));
+}
+
+/* Groups of planes that are computed together: those at the edges of the volumes, whose tap planes do not all lie in them, by
+ * themselves; `shared` of one of those and of the inner ones. */
+static int64_t shared(const job_t *j, int64_t run) { return parts(j->g->n * run, j->p.images); }
+static int64_t all_shared(const job_t *j) { return (j->planes - j->inner.run) * shared(j, 1) + shared(j, j->inner.run); }
+
+/* The planes of group number k, and which of them is its first. */
+static planes_t find_planes(const job_t *j, int64_t k, int64_t *first) {
+    const int64_t edge = shared(j, 1), inner = shared(j, j->inner.run), before = j->inner.z * edge;
+    planes_t found = j->inner;
+    if (k >= before && k < before + inner) *first = k - before;
+    else if (k < before) found = (planes_t){k / edge, 1}, *first = k % edge;
+    else k -= before + inner, found = (planes_t){j->inner.z + j->inner.run + k / edge, 1}, *first = k % edge;
+    *first *= j->p.images;
+    return found;
+}
+
+/* Items are (planes, group, block of rows). */
 static void apply_items(job_t *j, char *buf, int64_t lo, int64_t hi) {
     const tgx_conv *p = &j->p;
     tgx_conv_part part;
-    part.src_image = j->g->groups * p->channels * p->height * p->width;
     for (int64_t item = lo; item < hi; item += part.planes) {
-        int64_t image = item / j->blocks / j->g->groups * p->images;
-        part.images = at_most(p->images, j->g->n - image);
+        int64_t first;
+        const planes_t planes = find_planes(j, item / j->blocks / j->g->groups, &first);
+        part.images = at_most(p->images, j->g->n * planes.run - first);
         int64_t block = item % j->blocks; /* of rows, or of columns if there is one row */
         part.row = p->rows > 1 ? block * p->block : 0, part.rows = at_most(p->block, p->rows - part.row);
         part.col = p->rows > 1 ? 0 : block * p->span, part.cols = at_most(p->span, p->cols - part.col);
-        part.out_plane = j->scatter ? part.rows * part.cols : j->out_h * j->out_w;
+        part.out_next = j->out_step * j->out_h * j->out_w;
+        part.out_plane = j->scatter ? part.rows * part.cols : j->out_d * j->out_h * j->out_w;
         part.out_image = (j->scatter ? 1 : j->g->groups) * p->outputs * part.out_plane;
+        part.run = j->scatter ? 1 : planes.run, part.skip = first % part.run;
         int64_t group = item / j->blocks % j->g->groups;
         part.planes = 1;
-        if (p->plane_by_plane && p->direct && j->blocks == 1 && !j->scatter)
+        if (p->plane_by_plane && p->direct && j->blocks == 1 && !j->scatter && j->src_planes == 1 && j->out_d == 1)
             part.planes = at_most(at_most(hi - item, j->g->groups - group), parts(FEW_BYTES, p->height * p->width * j->size));
-        apply_part(j, &part, image, group, buf);
+        apply_part(j, &part, &planes, first, group, buf);
     }
 }
 
 /* Plan, pack the weights of every group, and go through the images. */
 static int apply_all(tgx_call *c, job_t *j, const taps_t *y, const taps_t *x, const char *weight) {
     tgx_conv *p = &j->p;
-    const int64_t kernel = j->g->kernel[0] * j->g->kernel[1];
-    if (p->rows <= 0 || p->cols <= 0 || j->g->n == 0) return 0;
+    const int64_t kernel = j->g->kernel[1] * j->g->kernel[2], volume = kernel * j->g->kernel[0];
+    if (j->planes <= 0 || p->rows <= 0 || p->cols <= 0 || j->g->n == 0) return 0;
     if (limit(j) != FINE) return TGX_NO_MEMORY;
     const ptrdiff_t *tap = fill_tables(c, j, y, x);
     plan_apply(j);
@@ -127,10 +180,12 @@ static int apply_all(tgx_call *c, job_t *j, const taps_t *y, const taps_t *x, co
     j->room = j->packed + packed_bytes(j);
     if (p->weight_row) j->packed = (char *)weight, j->packed_group = p->outputs * p->weight_row; /* in the order of the loops */
     else for (int64_t group = 0; group < j->g->groups; group++)
-        j->k->pack(p, weight + group * p->outputs * p->channels * kernel * j->size, j->step_o, j->step_c, tap,
-                   j->packed + group * j->packed_group * j->size);
+        for (int64_t v = 0; v < j->z.count; v++) {
+            const int64_t at = group * p->outputs * p->own * volume + (j->z.which + v * j->z.which_step) * kernel;
+            j->k->pack(p, weight + at * j->size, j->step_o, j->step_c, tap, v * p->own, j->packed + group * j->packed_group * j->size);
+        }
     int64_t work = p->images * p->block * p->span * p->taps_x * p->taps_y * p->channels * p->outputs + 1;
-    return deal(c, j, apply_items, parts(j->g->n, p->images) * j->g->groups * j->blocks, work);
+    return deal(c, j, apply_items, all_shared(j) * j->g->groups * j->blocks, work);
 }
 
 int tgx_conv_forward_room(tgx_call *c, const tgx_conv_sizes *g, int dtype) {
@@ -151,18 +206,24 @@ int tgx_conv_forward_room(tgx_call *c, const tgx_conv_sizes *g, int dtype) {
 
 typedef struct { const job_t *j; const int64_t *weight; const ptrdiff_t *tap; } integers_t;
 
-/* Items are some outputs of a group, groups and images one after the other. */
+/* Items are some outputs of a plane of a group; planes, groups and images one after the other. */
 static int integer_items(void *given, ptrdiff_t lo, ptrdiff_t hi) {
     const integers_t *t = given;
-    const tgx_conv *p = &t->j->p;
+    const job_t *j = t->j;
+    const tgx_conv *p = &j->p;
     static const tgx_conv_integer_table *loops;
     if (!loops) loops = TGX_PICK(tgx_conv_integers);
-    const int64_t items = parts(p->outputs, TGX_CONV_INTEGERS);
+    const int64_t items = parts(p->outputs, TGX_CONV_INTEGERS), taps = p->taps_x * p->taps_y, plane = p->height * p->width;
     for (ptrdiff_t k = lo; k < hi; k++) {
-        const int64_t i = k / items, o = k % items * TGX_CONV_INTEGERS, own = i % t->j->g->groups * p->outputs + o;
-        loops->some_outputs(p, at_most(TGX_CONV_INTEGERS, p->outputs - o), (const int64_t *)t->j->src + i * p->channels * p->height * p->width,
-                            t->weight + own * p->channels * p->taps_x * p->taps_y, t->tap, t->j->bias ? (const int64_t *)t->j->bias + own : NULL,
-                            (int64_t *)t->j->out + (i * p->outputs + o) * p->rows * p->cols);
+        const int64_t i = k / items / j->planes, z = k / items % j->planes, o = k % items * TGX_CONV_INTEGERS;
+        const int64_t own = i % j->g->groups * p->outputs + o;
+        tgx_conv_integer_planes at = {.src_step = j->z.at_step * plane, .weight_channel = taps * j->z.count};
+        at.out_plane = j->planes * p->rows * p->cols;
+        tap_planes(j, z, &at.first, &at.end);
+        loops->some_outputs(p, &at, at_most(TGX_CONV_INTEGERS, p->outputs - o),
+                            (const int64_t *)j->src + i * p->own * p->src_channel + (z * j->step_z + j->z.at) * plane,
+                            t->weight + own * p->channels * taps, t->tap, j->bias ? (const int64_t *)j->bias + own : NULL,
+                            (int64_t *)j->out + ((i * p->outputs + o) * j->planes + z) * p->rows * p->cols);
     }
     return 0;
 }
@@ -173,7 +234,8 @@ static int integers(tgx_call *c, job_t *j, const taps_t *y, const taps_t *x, con
     if (limit(j) == TOO_LARGE) return TGX_NO_MEMORY;
     integers_t t = {j, (const int64_t *)weight, fill_tables(c, j, y, x)};
     const int64_t work = p->rows * p->cols * p->channels * p->taps_x * p->taps_y;
-    return tgx_range(c, integer_items, &t, j->g->n * j->g->groups * parts(p->outputs, TGX_CONV_INTEGERS), 1 + TGX_SMALL / (work + 1));
+    const int64_t items = j->g->n * j->g->groups * j->planes * parts(p->outputs, TGX_CONV_INTEGERS);
+    return tgx_range(c, integer_items, &t, items, 1 + TGX_SMALL / (work + 1));
 }
 
 int tgx_conv_forward(tgx_call *c, const tgx_conv_sizes *g, const tgx_tensor *x, const tgx_tensor *w, const tgx_tensor *bias) {
@@ -183,29 +245,45 @@ int tgx_conv_forward(tgx_call *c, const tgx_conv_sizes *g, const tgx_tensor *x, 
     if (tgx_conv_is_product(c, g, x->dtype)) return tgx_conv_product(c, g, x, w, bias);
     begin(c, &j, g, x->dtype);
     forward_windows(&j, &down, &across);
-    j.src = x->data, j.out = tgx_out(c, 0)->data, j.bias = bias ? bias->data : NULL, j.out_h = g->out[0], j.out_w = g->out[1];
+    j.src = x->data, j.out = tgx_out(c, 0)->data, j.bias = bias ? bias->data : NULL;
+    j.out_d = g->out[0], j.out_h = g->out[1], j.out_w = g->out[2];
     if (x->dtype == TGX_I64) return integers(c, &j, &down, &across, w->data);
     return apply_all(c, &j, &down, &across, w->data);
 }
 
+typedef int map_class_t(tgx_call *, job_t *, const taps_t *, const taps_t *, const char *);
+
 /* Every position of the input gathers from the output positions whose windows hold it. With a stride the positions fall into
- * stride[0] * stride[1] classes, each with taps of its own. */
-static int each_class(tgx_call *c, job_t *j, const char *weight, int (*fn)(tgx_call *, job_t *, const taps_t *, const taps_t *, const char *)) {
+ * stride[0] * stride[1] * stride[2] classes, each with taps of its own: those of one class of planes and one of rows. */
+static int each_column(tgx_call *c, job_t *j, const taps_t *z, const taps_t *y, const char *weight, map_class_t *fn) {
     const tgx_conv_sizes *g = j->g;
     tgx_conv *p = &j->p;
     int code = 0;
-    p->channels = g->outputs / g->groups, p->height = g->out[0], p->width = g->out[1];
-    p->outputs = g->channels / g->groups, p->step_y = p->step_x = 1;
-    j->step_o = g->kernel[0] * g->kernel[1], j->step_c = p->outputs * j->step_o;
-    j->scatter = g->stride[0] > 1 || g->stride[1] > 1, j->out_h = g->size[0], j->out_w = g->size[1];
-    for (int64_t a = 0; a < at_most(g->stride[0], g->size[0]) && !code; a++) {
-        taps_t y = taps_reaching(g->kernel[0], a + g->pad[0], g->dilation[0], g->stride[0]);
-        for (int64_t b = 0; y.count && b < at_most(g->stride[1], g->size[1]) && !code; b++) {
-            taps_t x = taps_reaching(g->kernel[1], b + g->pad[1], g->dilation[1], g->stride[1]);
-            if (x.count == 0) continue;
-            j->first_y = a, j->first_x = b, p->rows = parts(g->size[0] - a, g->stride[0]), p->cols = parts(g->size[1] - b, g->stride[1]);
-            set_taps(p, &y, &x);
-            code = fn(c, j, &y, &x, weight);
+    for (int64_t b = 0; z->count && y->count && b < at_most(g->stride[2], g->size[2]) && !code; b++) {
+        const taps_t x = taps_reaching(g->kernel[2], b + g->pad[2], g->dilation[2], g->stride[2]);
+        if (x.count == 0) continue;
+        j->first_x = b, p->cols = parts(g->size[2] - b, g->stride[2]), p->channels = g->outputs / g->groups;
+        set_taps(p, y, &x);
+        set_planes(j, *z, 1, g->out[0], parts(g->size[0] - j->first_z, g->stride[0]));
+        code = fn(c, j, y, &x, weight);
+    }
+    return code;
+}
+
+static int each_class(tgx_call *c, job_t *j, const char *weight, map_class_t *fn) {
+    const tgx_conv_sizes *g = j->g;
+    tgx_conv *p = &j->p;
+    int code = 0;
+    p->height = g->out[1], p->width = g->out[2], p->outputs = g->channels / g->groups, p->step_y = p->step_x = 1;
+    j->step_o = tgx_conv_count(g->kernel), j->step_c = p->outputs * j->step_o;
+    j->scatter = g->stride[1] > 1 || g->stride[2] > 1, j->out_step = g->stride[0];
+    j->out_d = g->size[0], j->out_h = g->size[1], j->out_w = g->size[2];
+    for (j->first_z = 0; j->first_z < at_most(g->stride[0], g->size[0]); j->first_z++) {
+        const taps_t z = taps_reaching(g->kernel[0], j->first_z + g->pad[0], g->dilation[0], g->stride[0]);
+        for (int64_t a = 0; a < at_most(g->stride[1], g->size[1]) && !code; a++) {
+            const taps_t y = taps_reaching(g->kernel[1], a + g->pad[1], g->dilation[1], g->stride[1]);
+            j->first_y = a, p->rows = parts(g->size[1] - a, g->stride[1]);
+            code = each_column(c, j, &z, &y, weight, fn);
         }
     }
     return code;
@@ -242,6 +320,7 @@ int tgx_conv_input_grad(tgx_call *c, const tgx_conv_sizes *g, const tgx_tensor *
     if (tgx_conv_is_pairs(c, g, grad->dtype)) return tgx_conv_pairs(c, g, grad, w);
     begin(c, &j, g, grad->dtype);
     j.src = grad->data, j.out = out->data;
-    if (g->stride[0] > 1 || g->stride[1] > 1 || g->kernel[0] * g->kernel[1] == 0) memset(j.out, 0, (size_t)out->count * (size_t)j.size);
+    const int gaps = g->stride[0] > 1 || g->stride[1] > 1 || g->stride[2] > 1 || tgx_conv_count(g->kernel) == 0;
+    if (gaps) memset(j.out, 0, (size_t)out->count * (size_t)j.size);
     return each_class(c, &j, w->data, apply_all);
 }

@@ -119,7 +119,7 @@ static void NAME(load_tap)(const tgx_conv *p, const tgx_conv_part *part, const T
     const NAME(mask) one = NAME(make_mask)(NAME(lanes)(lo, hi)); /* of a row of one vector; with a step of 2 it is read as two */
     const NAME(mask) left = NAME(make_mask)(NAME(lanes)(2 * lo, 2 * hi - 1));
     const NAME(mask) right = NAME(make_mask)(NAME(lanes)(2 * lo - LANES, 2 * hi - 1 - LANES));
-    for (ptrdiff_t c = 0; c < part->channels; c++, src += p->height * p->width, dst += p->plane) {
+    for (ptrdiff_t c = 0; c < part->channels; c++, src += p->src_channel, dst += p->plane) {
         const T *from = src;
         T *to = dst + top * span;
         for (ptrdiff_t i = 0; i < top * span; i++) dst[i] = 0;
@@ -136,15 +136,11 @@ static void NAME(load_tap)(const tgx_conv *p, const tgx_conv_part *part, const T
     }
 }
 
-static void NAME(load_image)(const tgx_conv *p, const tgx_conv_part *part, const T *src, T *dst) {
+static void NAME(load)(const tgx_conv *p, const tgx_conv_part *part, const void *src, void *buf) {
+    T *dst = buf;
     for (ptrdiff_t u = 0; u < p->taps_x; u++)
         for (ptrdiff_t f = 0; f < p->phases; f++, dst += p->phase_rows * p->span)
             NAME(load_tap)(p, part, src, part->row * p->step_y + p->base_y + f, part->col * p->step_x + p->at_x[u], dst);
-}
-
-static void NAME(load)(const tgx_conv *p, const tgx_conv_part *part, const void *src, void *buf) {
-    for (ptrdiff_t i = 0; i < part->images; i++)
-        NAME(load_image)(p, part, (const T *)src + i * part->src_image, (T *)buf + i * p->buffer);
 }
 
 /* ---- weights ---- */
@@ -178,15 +174,15 @@ INLINE void NAME(pack_tile)(T *to, const T *w, ptrdiff_t step_o, ptrdiff_t step_
 
 /* Some channels at a time: a line of weights then serves several tiles before it is displaced. */
 static void NAME(pack)(const tgx_conv *p, const void *weight, ptrdiff_t step_o, ptrdiff_t step_c, const ptrdiff_t *tap,
-                       void *packed) {
-    const ptrdiff_t taps = p->taps_x * p->taps_y, block = step_c == taps ? p->channels : 16;
+                       ptrdiff_t first, void *packed) {
+    const ptrdiff_t taps = p->taps_x * p->taps_y, block = step_c == taps ? p->own : 16;
     int straight = 1;
     for (ptrdiff_t t = 0; t < taps; t++) straight &= tap[t] == t;
-    for (ptrdiff_t c = 0, channels; c < p->channels; c += channels) {
-        channels = p->channels - c < block ? p->channels - c : block;
+    for (ptrdiff_t c = 0, channels; c < p->own; c += channels) {
+        channels = p->own - c < block ? p->own - c : block;
         for (ptrdiff_t o = 0, some; o < p->outputs; o += some) {
             some = p->across ? TGX_CONV_ACROSS(p->across) * LANES : NAME(together)(p->outputs - o);
-            NAME(pack_tile)((T *)packed + (o * p->channels + c * some) * taps, (const T *)weight + o * step_o + c * step_c, step_o,
+            NAME(pack_tile)((T *)packed + (o * p->channels + (first + c) * some) * taps, (const T *)weight + o * step_o + c * step_c, step_o,
                             step_c, tap, taps, straight, some, p->outputs - o < some ? p->outputs - o : some, channels);
         }
     }
@@ -203,17 +199,22 @@ static void NAME(turn)(const tgx_conv *p, const tgx_conv_part *part, const void 
             const ptrdiff_t left = p->outputs - o, real = left < LANES ? left : LANES;
             if (real < LANES) memset(to, 0, (size_t)(n * LANES) * sizeof(T));
             if (real > 0)
-                NAME(transpose)(to, LANES, (const T *)grad + i * part->out_image + o * part->out_plane, part->out_plane, real, n);
+                NAME(transpose)(to, LANES, (const T *)grad + tgx_conv_out(part, i) + o * part->out_plane, part->out_plane, real, n);
         }
 }
 
-/* out[output][k] = sums[output / LANES][k][output % LANES], k being channel and tap. */
+/* out[output][k] = sums[output / LANES][k][output % LANES], k being channel and tap. Of volumes sums have all channels of the first
+ * tap plane, then those of the next; out has all tap planes of a channel. */
 static void NAME(spread)(const tgx_conv *p, const void *sums, void *out) {
-    const ptrdiff_t depth = p->channels * p->taps_x * p->taps_y;
+    const ptrdiff_t deep = p->own ? p->channels / p->own : 0, depth = p->channels * p->taps_x * p->taps_y;
+    const ptrdiff_t pieces = deep > 1 ? p->channels : 1, piece = deep > 1 ? p->taps_x * p->taps_y : depth;
     const T *from = sums;
-    for (ptrdiff_t o = 0; o < p->outputs; o += LANES, from += depth * LANES) {
+    for (ptrdiff_t o = 0; o < p->outputs; o += LANES) {
         const ptrdiff_t real = p->outputs - o < LANES ? p->outputs - o : LANES;
-        for (ptrdiff_t k = 0; k < depth; k += 16)
-            NAME(transpose)((T *)out + o * depth + k, depth, from + k * LANES, LANES, depth - k < 16 ? depth - k : 16, real);
+        for (ptrdiff_t c = 0; c < pieces; c++, from += piece * LANES) {
+            T *to = (T *)out + o * depth + (deep > 1 ? c % p->own * deep + c / p->own : 0) * piece;
+            for (ptrdiff_t k = 0; k < piece; k += 16)
+                NAME(transpose)(to + k, depth, from + k * LANES, LANES, piece - k < 16 ? piece - k : 16, real);
+        }
     }
 }

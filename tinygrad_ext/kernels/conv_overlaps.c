@@ -17,12 +17,12 @@ enum {
     MOST_COLUMNS = 1 << 22     /* numbers */
 };
 
-static int64_t rows(const tgx_conv_sizes *g) { return g->channels * g->kernel[0] * g->kernel[1]; }
-static int64_t positions(const tgx_conv_sizes *g) { return g->out[0] * g->out[1]; }
+static int64_t rows(const tgx_conv_sizes *g) { return g->channels * g->kernel[1] * g->kernel[2]; }
+static int64_t positions(const tgx_conv_sizes *g) { return g->out[1] * g->out[2]; }
 
 int tgx_conv_is_overlaps(const tgx_call *c, const tgx_conv_sizes *g, int dtype) {
-    if ((dtype != TGX_F32 && dtype != TGX_F64) || g->groups != 1 || g->stride[0] * g->stride[1] == 1) return 0;
-    if (g->outputs < LEAST_DEPTH || g->channels < LEAST_CHANNELS || g->kernel[0] * g->kernel[1] <= g->stride[0] * g->stride[1]) return 0;
+    if ((dtype != TGX_F32 && dtype != TGX_F64) || g->dims == 3 || g->groups != 1 || g->stride[1] * g->stride[2] == 1) return 0;
+    if (g->outputs < LEAST_DEPTH || g->channels < LEAST_CHANNELS || g->kernel[1] * g->kernel[2] <= g->stride[1] * g->stride[2]) return 0;
     const double columns = (double)rows(g) * (double)positions(g);
     if (columns * (double)g->outputs < LEAST_WORK || columns > MOST_COLUMNS || g->n == 0) return 0;
     const tgx_blas *blas = c->services->blas();
@@ -61,19 +61,19 @@ static int64_t reach(const tgx_conv_sizes *g, int d, int64_t v, int64_t *lo, int
 static int add_##T(void *given, ptrdiff_t first, ptrdiff_t last) { \
     const add_t *a = given; \
     const tgx_conv_sizes *g = a->g; \
-    const int64_t plane = g->size[0] * g->size[1], row = a->images * positions(g), sx = g->stride[1]; \
+    const int64_t plane = g->size[1] * g->size[2], row = a->images * positions(g), sx = g->stride[2]; \
     for (ptrdiff_t i = first; i < last; i++) { \
         const int64_t image = i / g->channels, channel = i % g->channels; \
         T *to = (T *)a->to + (image * g->channels + channel) * plane; \
-        const T *from = (const T *)a->columns + channel * g->kernel[0] * g->kernel[1] * row + image * positions(g); \
+        const T *from = (const T *)a->columns + channel * g->kernel[1] * g->kernel[2] * row + image * positions(g); \
         memset(to, 0, (size_t)plane * sizeof(T)); \
-        for (int64_t v = 0; v < g->kernel[0]; v++) \
-            for (int64_t u = 0; u < g->kernel[1]; u++, from += row) { \
+        for (int64_t v = 0; v < g->kernel[1]; v++) \
+            for (int64_t u = 0; u < g->kernel[2]; u++, from += row) { \
                 int64_t top, bottom, left, right; \
-                const int64_t y = reach(g, 0, v, &top, &bottom), x = reach(g, 1, u, &left, &right); \
+                const int64_t y = reach(g, 1, v, &top, &bottom), x = reach(g, 2, u, &left, &right); \
                 for (int64_t o = top; o < bottom; o++) { \
-                    T *line = to + (y + o * g->stride[0]) * g->size[1] + x; \
-                    const T *part = from + o * g->out[1]; \
+                    T *line = to + (y + o * g->stride[1]) * g->size[2] + x; \
+                    const T *part = from + o * g->out[2]; \
                     if (sx == 2) for (int64_t k = left; k < right; k++) line[2 * k] += part[k]; \
                     else for (int64_t k = left; k < right; k++) line[sx * k] += part[k]; \
                 } \
@@ -85,7 +85,7 @@ ADD(float)
 ADD(double)
 
 int tgx_conv_overlaps(tgx_call *c, const tgx_conv_sizes *g, const tgx_tensor *grad, const tgx_tensor *w) {
-    const int64_t k = rows(g), o = g->outputs, n = positions(g), size = tgx_itemsize[grad->dtype], plane = g->channels * g->size[0] * g->size[1];
+    const int64_t k = rows(g), o = g->outputs, n = positions(g), size = tgx_itemsize[grad->dtype], plane = g->channels * g->size[1] * g->size[2];
     char *columns = c->scratch, *turned = columns + together(g) * n * k * size;
     int code = 0;
     for (int64_t image = 0, images; image < g->n && !code; image += images) {
@@ -99,7 +99,7 @@ int tgx_conv_overlaps(tgx_call *c, const tgx_conv_sizes *g, const tgx_tensor *gr
         if (c->scratch_bytes > columns_bytes(g, grad->dtype)) p.room = (char *)c->scratch + columns_bytes(g, grad->dtype);
         if ((code = tgx_product_run(c, &p))) return code;
         add_t add = {g, columns, tgx_out(c, 0)->data + image * plane * size, images};
-        code = tgx_range(c, size == 4 ? add_float : add_double, &add, images * g->channels, 1 + TGX_SMALL / (n * g->kernel[0] * g->kernel[1]));
+        code = tgx_range(c, size == 4 ? add_float : add_double, &add, images * g->channels, 1 + TGX_SMALL / (n * g->kernel[1] * g->kernel[2]));
     }
     return code;
 }

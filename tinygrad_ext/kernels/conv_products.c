@@ -15,11 +15,11 @@ static int apart(const tgx_conv_sizes *g, int d) {
     return g->pad[d] == 0 && g->out[d] > 0 && (g->out[d] == 1 || g->kernel[d] <= g->stride[d]) && (g->dilation[d] == 1 || g->kernel[d] == 1);
 }
 
-static int64_t windows(const tgx_conv_sizes *g) { return g->out[0] * g->out[1]; }
-static int64_t depth(const tgx_conv_sizes *g) { return g->channels * g->kernel[0] * g->kernel[1]; }
+static int64_t windows(const tgx_conv_sizes *g) { return tgx_conv_count(g->out); }
+static int64_t depth(const tgx_conv_sizes *g) { return g->channels * tgx_conv_count(g->kernel); }
 /* Whether each element is in a window. */
-static int whole(const tgx_conv_sizes *g) { return depth(g) * windows(g) == g->channels * g->size[0] * g->size[1]; }
-static int turns(const tgx_conv_sizes *g) { return !whole(g) || (windows(g) > 1 && g->kernel[0] * g->kernel[1] > 1); }
+static int whole(const tgx_conv_sizes *g) { return depth(g) * windows(g) == g->channels * tgx_conv_count(g->size); }
+static int turns(const tgx_conv_sizes *g) { return !whole(g) || (windows(g) > 1 && tgx_conv_count(g->kernel) > 1); }
 static int64_t at_least(int64_t n, int64_t limit) { return n > limit ? n : limit; }
 
 static int64_t turned_bytes(const tgx_conv_sizes *g, int dtype) {
@@ -27,7 +27,7 @@ static int64_t turned_bytes(const tgx_conv_sizes *g, int dtype) {
 }
 
 int tgx_conv_is_product(const tgx_call *c, const tgx_conv_sizes *g, int dtype) {
-    if ((dtype != TGX_F32 && dtype != TGX_F64) || g->groups != 1 || g->n == 0 || !apart(g, 0) || !apart(g, 1)) return 0;
+    if ((dtype != TGX_F32 && dtype != TGX_F64) || g->groups != 1 || g->n == 0 || !apart(g, 0) || !apart(g, 1) || !apart(g, 2)) return 0;
     if ((double)g->n * (double)windows(g) * (double)depth(g) * (double)g->outputs < LEAST_WORK) return 0;
     const tgx_blas *blas = c->services->blas();
     return blas && blas->routine(TGX_GETRI, dtype) != NULL;
@@ -46,15 +46,17 @@ typedef struct { const tgx_conv_sizes *g; char *image, *turned; int64_t size; in
 static int turn_rows(void *given, ptrdiff_t lo, ptrdiff_t hi) {
     const turn_t *t = given;
     const tgx_conv_sizes *g = t->g;
-    const int64_t kh = g->kernel[0], kw = g->kernel[1], oh = g->out[0], ow = g->out[1], step = g->stride[1], all = windows(g);
+    const int64_t kd = g->kernel[0], kh = g->kernel[1], kw = g->kernel[2], od = g->out[0], oh = g->out[1], ow = g->out[2];
+    const int64_t step = g->stride[2], all = windows(g);
 #define TURN(T) for (int64_t u = 0; u < kw; u++) { \
         T *x = (T *)t->image + from + u, *y = (T *)t->turned + to + u * all; \
         if (t->back) for (int64_t k = 0; k < ow; k++) x[k * step] = y[k]; \
         else for (int64_t k = 0; k < ow; k++) y[k] = x[k * step]; \
     }
     for (ptrdiff_t i = lo; i < hi; i++) {
-        const int64_t plane = i / (oh * kh), row = i / kh % oh, v = i % kh, to = (plane * kh + v) * kw * all + row * ow;
-        const int64_t from = (plane * g->size[0] + row * g->stride[0] + v) * g->size[1];
+        const int64_t deep = i / (oh * kh), volume = deep / (od * kd), z = deep / kd % od, f = deep % kd, row = i / kh % oh, v = i % kh;
+        const int64_t to = ((volume * kd + f) * kh + v) * kw * all + (z * oh + row) * ow;
+        const int64_t from = ((volume * g->size[0] + z * g->stride[0] + f) * g->size[1] + row * g->stride[1] + v) * g->size[2];
         if (t->size == 4) TURN(uint32_t) else TURN(uint64_t)
     }
     return 0;
@@ -62,8 +64,9 @@ static int turn_rows(void *given, ptrdiff_t lo, ptrdiff_t hi) {
 
 static int turn(tgx_call *c, const tgx_conv_sizes *g, char *image, int64_t size, int back) {
     turn_t t = {g, image, c->scratch, size, back};
-    if (back && !whole(g)) memset(image, 0, (size_t)(g->n * g->channels * g->size[0] * g->size[1] * size));
-    return tgx_range(c, turn_rows, &t, g->n * g->channels * g->kernel[0] * g->out[0], 1 + TGX_SMALL / (g->kernel[1] * g->out[1]));
+    if (back && !whole(g)) memset(image, 0, (size_t)(g->n * g->channels * tgx_conv_count(g->size) * size));
+    const int64_t rows = g->n * g->channels * g->kernel[0] * g->out[0] * g->kernel[1] * g->out[1];
+    return tgx_range(c, turn_rows, &t, rows, 1 + TGX_SMALL / (g->kernel[2] * g->out[2]));
 }
 
 /* ---- products ---------------------------------------------------------------------------------------------------- */

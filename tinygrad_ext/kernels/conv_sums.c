@@ -9,20 +9,20 @@
 enum { FEW_OUTPUTS = 2 }; /* outputs of a group below which vectors run along positions */
 
 static int64_t sums_bytes(const job_t *j) {
-    return padded(j->g->channels * j->p.taps_y * j->p.taps_x * j->p.pad_outputs * j->size);
+    return padded(j->g->groups * j->p.channels * j->p.taps_y * j->p.taps_x * j->p.pad_outputs * j->size);
 }
 
 /* The plan, and its scratch. */
 static int64_t plan(job_t *j) {
     tgx_conv *p = &j->p;
-    tgx_conv_plan(p, j->size, j->g->n);
+    tgx_conv_plan(p, j->size, j->g->n * (j->inner.run ? j->inner.run : 1));
     j->room_size = p->images * (p->buffer + (p->plane_by_plane ? 0 : p->block * p->span * p->pad_outputs)) * j->size;
     return tables(j->g) + sums_bytes(j) + j->room_size * j->most_shares;
 }
 
 /* Whether there is nothing to sum. */
 static int is_idle(const tgx_conv_sizes *g) {
-    return g->n == 0 || g->out[0] == 0 || g->out[1] == 0 || g->channels == 0 || g->outputs == 0 || g->kernel[0] == 0 || g->kernel[1] == 0;
+    return g->n == 0 || tgx_conv_count(g->out) == 0 || g->channels == 0 || g->outputs == 0 || tgx_conv_count(g->kernel) == 0;
 }
 
 int tgx_conv_weight_grad_room(tgx_call *c, const tgx_conv_sizes *g, int dtype) {
@@ -44,53 +44,63 @@ int tgx_conv_weight_grad_room(tgx_call *c, const tgx_conv_sizes *g, int dtype) {
     return 0;
 }
 
-/* A part's share of the sums of its group. */
-static void collect_part(const job_t *j, const tgx_conv_part *part, const char *src, const char *grad, char *sums, char *buf) {
+/* A part's share of the sums of its group, from number `first` of its planes on. */
+static void collect_part(const job_t *j, const tgx_conv_part *part, const planes_t *planes, int64_t first, int64_t group, char *buf) {
     const tgx_conv *p = &j->p;
+    const int64_t own = p->own * p->src_channel, at = (planes->z + first % planes->run) * j->step_z + j->z.at;
+    const int64_t volume = first / planes->run * j->g->groups + group;
+    const int64_t to = volume * p->outputs * part->out_plane + planes->z * part->out_next + part->row * p->cols + part->col;
+    const char *grad = j->out + to * j->size;
+    const char *one = grad + tgx_conv_out(part, 0) * j->size; /* where there is one plane */
     char *turned = buf + p->images * p->buffer * j->size;
-    grad += (part->row * p->cols + part->col) * j->size;
+    char *sums = j->sums + group * p->channels * p->taps_x * p->taps_y * p->pad_outputs * j->size;
     if (p->plane_by_plane) {
-        j->k->lay(p, part, src, buf);
-        j->k->collect_plane(p, part, buf, grad, sums);
+        j->k->lay(p, part, j->src + (volume * own + at * p->height * p->width) * j->size, buf);
+        j->k->collect_plane(p, part, buf, one, sums);
         return;
     }
-    j->k->load(p, part, src, buf);
-    if (p->outputs <= FEW_OUTPUTS) j->k->collect_few(p, part, buf, grad, sums);
+    load_planes(j, part, planes, first, group, buf);
+    if (p->outputs <= FEW_OUTPUTS) j->k->collect_few(p, part, buf, one, sums);
     else {
         j->k->turn(p, part, grad, turned);
         j->k->collect(p, part, buf, turned, sums);
     }
 }
 
-/* Some images' share, for some channels of one group. */
-static void collect_images(const job_t *j, tgx_conv_part *part, int64_t image, int64_t channel, char *buf) {
+/* Channels that no output plane reaches: sums over nothing. */
+static void collect_nothing(const job_t *j, tgx_conv_part *part, int64_t group, char *buf) {
     const tgx_conv *p = &j->p;
-    int64_t group = channel / p->channels;
-    const char *src = j->src + (image * j->g->channels + channel) * p->height * p->width * j->size;
-    const char *grad = j->out + (image * j->g->groups + group) * p->outputs * part->out_plane * j->size;
     char *sums = j->sums + group * p->channels * p->taps_x * p->taps_y * p->pad_outputs * j->size;
-    part->channel = channel % p->channels, part->fresh = image == 0;
-    for (part->row = 0; part->row < p->rows; part->row += part->rows)
-        for (part->col = 0; part->col < p->cols; part->col += part->cols) {
-            part->rows = at_most(p->block, p->rows - part->row), part->cols = at_most(p->span, p->cols - part->col);
-            collect_part(j, part, src, grad, sums, buf);
-            part->fresh = 0;
-        }
+    part->rows = part->cols = part->images = 0;
+    if (p->plane_by_plane) j->k->collect_plane(p, part, buf, buf, sums);
+    else if (p->outputs <= FEW_OUTPUTS) j->k->collect_few(p, part, buf, buf, sums);
+    else j->k->collect(p, part, buf, buf, sums);
 }
 
-/* Items are channels of the input, groups one after the other; each sums over all images by itself. */
+/* Items are channels of p, groups one after the other; each sums over all images by itself. */
 static void collect_items(job_t *j, char *buf, int64_t lo, int64_t hi) {
+    const tgx_conv *p = &j->p;
     tgx_conv_part part;
-    int64_t together = j->p.outputs <= FEW_OUTPUTS ? 1 : j->p.images;
-    part.out_plane = j->p.rows * j->p.cols;
-    part.src_image = j->g->channels * j->p.height * j->p.width;
+    const int64_t together = p->outputs <= FEW_OUTPUTS ? 1 : p->images;
+    part.out_next = p->rows * p->cols, part.out_plane = j->planes * part.out_next;
     part.out_image = j->g->outputs * part.out_plane;
     for (int64_t channel = lo; channel < hi; channel += part.channels) {
-        int64_t left = j->p.channels - channel % j->p.channels; /* of this group */
-        part.channels = at_most(at_most(hi - channel, left), j->p.depth);
-        for (int64_t image = 0; image < j->g->n; image += together) {
-            part.images = at_most(together, j->g->n - image);
-            collect_images(j, &part, image, channel, buf);
+        const int64_t group = channel / p->channels;
+        planes_t planes;
+        int64_t end;
+        part.channel = channel % p->channels, part.fresh = 1;
+        part.channels = at_most(at_most(hi - channel, p->own - part.channel % p->own), p->depth); /* of one tap plane */
+        output_planes(j, part.channel / p->own, &planes.z, &end);
+        planes.run = part.run = end - planes.z;
+        if (planes.run == 0) collect_nothing(j, &part, group, buf);
+        for (int64_t image = 0; image < j->g->n * planes.run; image += together) {
+            part.images = at_most(together, j->g->n * planes.run - image), part.skip = image % planes.run;
+            for (part.row = 0; part.row < p->rows; part.row += part.rows)
+                for (part.col = 0; part.col < p->cols; part.col += part.cols) {
+                    part.rows = at_most(p->block, p->rows - part.row), part.cols = at_most(p->span, p->cols - part.col);
+                    collect_part(j, &part, &planes, image, group, buf);
+                    part.fresh = 0;
+                }
         }
     }
 }
@@ -119,7 +129,8 @@ int tgx_conv_weight_grad(tgx_call *c, const tgx_conv_sizes *g, const tgx_tensor 
     tgx_conv_place_taps(&j.p);
     j.sums = (char *)c->scratch + tables(g);
     j.room = j.sums + sums_bytes(&j);
-    int code = deal(c, &j, collect_items, g->channels, g->n * j.p.taps_y * j.p.taps_x * j.p.rows * j.p.cols * j.p.outputs + 1);
+    const int64_t work = g->n * j.planes * j.p.taps_y * j.p.taps_x * j.p.rows * j.p.cols * j.p.outputs + 1;
+    int code = deal(c, &j, collect_items, g->groups * j.p.channels, work);
     if (!code) spread_sums(&j, out->data);
     return code;
 }

@@ -1,24 +1,24 @@
-/* Kernels of convolution in one and two dimensions: they read and check the arguments for the maps of conv_maps.h and
+/* Kernels of convolution in one, two and three dimensions: they read and check the arguments for the maps of conv_maps.h and
  * conv_sums.h, once for shape and once for run. */
 #include "channels.h"
 #include "conv_maps.h"
 #include "conv_complex.h"
 #include "conv_sums.h"
 
-/* A result of images, with or without a batch dimension, one- or two-dimensional. */
+/* A result of images, with or without a batch dimension, of one to three dimensions. */
 static int images(tgx_call *c, const tgx_conv_sizes *g, int64_t channels, const int64_t *image, int dtype) {
     tgx_output *o = tgx_fresh(c, 0, g->dims + 1 + g->batched, dtype);
     int64_t *at = o->dims;
     if (g->batched) *at++ = g->n;
     *at++ = channels;
-    if (g->dims == 2) *at++ = image[0];
-    *at = image[1];
+    for (int d = 3 - g->dims; d < 3; d++) *at++ = image[d];
     return 0;
 }
 
-/* Images have their channels inside where the input or the weight has. */
+/* Images have their channels inside where the input or the weight has; volumes of doubles are row-major, as PyTorch's. */
 static int keep_channels(tgx_call *c) {
     const tgx_tensor *x = tgx_in(c, 0), *w = tgx_in(c, 1);
+    if (w->rank == 5 && x->dtype == TGX_F64) return 0;
     return tgx_keep_channels_by_copy(c, tgx_channels_inside(x) ? x : w);
 }
 
@@ -62,14 +62,18 @@ static int conv2_shape(tgx_call *c) { return conv_shape(c, 2); }
 static int conv1_run(tgx_call *c) { return conv_run(c, 1); }
 static int conv2_rows(tgx_call *c) { return conv_run(c, 2); }
 static int conv2_run(tgx_call *c) { return tgx_run_rows(c, conv2_rows); }
+static int conv3_shape(tgx_call *c) { return conv_shape(c, 3); }
+static int conv3_rows(tgx_call *c) { return conv_run(c, 3); }
+static int conv3_run(tgx_call *c) { return tgx_run_rows(c, conv3_rows); }
 TGX_KERNEL(conv1d, conv1_shape, conv1_run, 0)
 TGX_KERNEL(conv2d, conv2_shape, conv2_run, 0)
+TGX_KERNEL(conv3d, conv3_shape, conv3_run, 0)
 
 /* ---- maps that get the padding in front and the output's size ---------------------------------------------------- */
 
 static int given_out(tgx_call *c, tgx_conv_sizes *g, int padding, const int64_t *image) {
-    g->out[0] = g->dims == 2 ? image[0] : 1, g->out[1] = image[g->dims - 1];
-    return tgx_conv_pair(c, padding, g->dims, "padding", g->pad);
+    tgx_conv_spread(g, image, g->out);
+    return tgx_conv_numbers(c, padding, g->dims, "padding", g->pad);
 }
 
 /* Sizes in argument number `arg`. */
@@ -84,8 +88,8 @@ static int check_list(tgx_call *c, int arg) {
 
 /* The gradient must be images of these sizes: the loops trust them. */
 static int expect_grad(tgx_call *c, const tgx_tensor *t, const tgx_conv_sizes *g) {
-    int fits = t->rank == g->dims + 1 + g->batched && t->sizes[t->rank - g->dims - 1] == g->outputs && t->sizes[t->rank - 1] == g->out[1]
-               && (g->dims == 1 || t->sizes[t->rank - 2] == g->out[0]) && (!g->batched || t->sizes[0] == g->n);
+    int fits = t->rank == g->dims + 1 + g->batched && t->sizes[t->rank - g->dims - 1] == g->outputs && (!g->batched || t->sizes[0] == g->n);
+    for (int d = 3 - g->dims; fits && d < 3; d++) fits = t->sizes[t->rank - 3 + d] == g->out[d];
     if (fits) return 0;
     return tgx_fail(c, TGX_RUNTIME_ERROR, "grad of size %s does not fit this convolution: expected %lld channels and planes of %s",
                     tgx_shape_text(t), (long long)g->outputs, tgx_conv_text(g, g->out));
@@ -105,8 +109,8 @@ static void need_both(tgx_call *c) {
 /* (input, weight, stride, padding, dilation, groups, size): the output's planes have `size` */
 static int read_windows(tgx_call *c, tgx_conv_sizes *g) {
     const tgx_tensor *x = tgx_in(c, 0), *w = tgx_in(c, 1);
-    if (w->rank < 3 || w->rank > 4)
-        return tgx_fail(c, TGX_RUNTIME_ERROR, "weight must have 3 or 4 dimensions, got size %s", tgx_shape_text(w));
+    if (w->rank < 3 || w->rank > 5)
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "weight must have 3 to 5 dimensions, got size %s", tgx_shape_text(w));
     if (tgx_conv_check_operands(c, x, w, NULL, w->rank - 2) || tgx_conv_operands(c, g, x, w, 2, 4, 5) || expect_float(c, x)
         || tgx_conv_check_sizes(c, g, x, w, NULL)) return TGX_FAILED;
     if (c->args[6].n != g->dims)
@@ -135,7 +139,7 @@ TGX_KERNEL(conv_window, window_shape, window_run, 0)
 static int read_input_grad(tgx_call *c, tgx_conv_sizes *g) {
     const tgx_tensor *grad = tgx_in(c, 0), *w = tgx_in(c, 1);
     const tgx_value *v = &c->args[2];
-    if (w->rank < 3 || w->rank > 4 || v->n < w->rank - 1 || v->n > w->rank)
+    if (w->rank < 3 || w->rank > 5 || v->n < w->rank - 1 || v->n > w->rank)
         return tgx_fail(c, TGX_RUNTIME_ERROR, "weight of size %s does not fit an input of %d dimensions", tgx_shape_text(w), (int)v->n);
     if (tgx_conv_check_operands(c, grad, w, NULL, w->rank - 2) || expect_float(c, grad) || tgx_conv_operands(c, g, grad, w, 3, 5, 6)
         || check_list(c, 2)) return TGX_FAILED;
@@ -168,13 +172,13 @@ static int read_weight_grad(tgx_call *c, tgx_conv_sizes *g) {
     const tgx_tensor *grad = tgx_in(c, 0), *x = tgx_in(c, 1);
     const tgx_value *v = &c->args[2];
     g->dims = v->n - 2;
-    if (v->n < 3 || v->n > 4 || x->rank < v->n - 1 || x->rank > v->n || grad->rank < g->dims || x->dtype != grad->dtype)
+    if (v->n < 3 || v->n > 5 || x->rank < v->n - 1 || x->rank > v->n || grad->rank < g->dims || x->dtype != grad->dtype)
         return tgx_fail(c, TGX_RUNTIME_ERROR, "input of size %s and %s does not fit a weight of %d dimensions and grad of %s",
                         tgx_shape_text(x), tgx_dtype_title(x->dtype), (int)v->n, tgx_dtype_title(grad->dtype));
     if (expect_float(c, grad) || tgx_conv_window(c, g, 3, 5, 6) || check_list(c, 2)) return TGX_FAILED;
     tgx_conv_planes(g, x->sizes, x->rank);
     g->outputs = v->ints[0];
-    g->kernel[0] = g->dims == 2 ? v->ints[2] : 1, g->kernel[1] = v->ints[v->n - 1];
+    tgx_conv_spread(g, v->ints + 2, g->kernel);
     if (g->outputs % g->groups || g->channels != v->ints[1] * g->groups)
         return tgx_fail(c, TGX_RUNTIME_ERROR, "weight of size %s does not fit %lld channels in %lld groups", tgx_sizes_text(v->ints, v->n),
                         (long long)g->channels, (long long)g->groups);

@@ -61,7 +61,7 @@ def _folded(b, run, x, weight, groups, size=None):
 
 
 def convolution(name, overload=""):
-    """conv1d and conv2d, with padding by numbers or by name."""
+    """conv1d, conv2d and conv3d, with padding by numbers or by name."""
 
     @told(name + overload)
     def rule(b, input, weight, bias, stride, padding, dilation, groups):

@@ -1,4 +1,4 @@
-"""Convolution of signals and images."""
+"""Convolution of signals, images and volumes."""
 
 import tinygrad_ext as tg
 from tinygrad_ext.ops import batching_layers
@@ -75,6 +75,19 @@ def _samples1d(make):
 def _samples1d_named(make):
     yield Sample(make(2, 2, 5), make(3, 2, 2), make(3), padding="same")
     yield Sample(make(2, 5), make(1, 2, 3), padding="valid")
+
+
+def _samples3d(make):
+    yield Sample(make(2, 2, 3, 4, 3), make(3, 2, 2, 2, 2), make(3))
+    yield Sample(make(2, 4, 3, 3), make(2, 1, 2, 2, 3), None, 2, 1, 1, 2)
+    yield Sample(
+        make(1, 2, 4, 3, 3), make(2, 2, 2, 2, 2), make(2), stride=(2, 1, 1), padding=(1, 0, 1), dilation=(2, 1, 2)
+    )
+
+
+def _samples3d_named(make):
+    yield Sample(make(1, 2, 3, 4, 3), make(3, 2, 2, 2, 3), make(3), padding="same")
+    yield Sample(make(2, 3, 3, 3), make(2, 2, 2, 2, 2), padding="valid", stride=2)
 
 
 def _reference(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
@@ -234,6 +247,58 @@ op(
     doc="conv1d with padding 'valid' (none) or 'same' (output as long as the input).",
 )
 
+op(
+    "aten::conv3d(Tensor input, Tensor weight, Tensor? bias=None, int[3] stride=1, int[3] padding=0, "
+    "int[3] dilation=1, int groups=1) -> Tensor",
+    batch=batching_layers.convolution("conv3d"),
+    kernel="conv3d",
+    types="int float complex",
+    variants="function",
+    holomorphic=True,
+    grad=_RULES,
+    jvp="each",
+    samples=_samples3d,
+    reference=_reference,
+    errors=[
+        (_call("conv3d", (1, 3, 4, 4, 4), (2, 2, 2, 2, 2)), RuntimeError, "to have 2 channels, but got 3 channels"),
+        (
+            _call("conv3d", (1, 2, 1, 4, 4), (2, 2, 2, 2, 2)),
+            RuntimeError,
+            "input size per channel: (1 x 4 x 4). Kernel size: (2 x 2 x 2). Kernel size can't be greater than actual",
+        ),
+        (
+            _call("conv3d", (4, 4, 4), (2, 3, 3, 3, 3)),
+            RuntimeError,
+            "Expected 4D (unbatched) or 5D (batched) input to conv3d",
+        ),
+        (_call("conv3d", (1, 2, 4, 4, 4), (2, 2, 0, 2, 2)), RuntimeError, "kernel size should be greater than zero"),
+    ],
+    doc="Cross-correlation of volumes (N, C, D, H, W) or (C, D, H, W) with weight (O, C / groups, kD, kH, kW). "
+    + _TAIL,
+)
+
+op(
+    'aten::conv3d.padding(Tensor input, Tensor weight, Tensor? bias=None, int[3] stride=1, str padding="valid", '
+    "int[3] dilation=1, int groups=1) -> Tensor",
+    batch=batching_layers.convolution("conv3d", ".padding"),
+    kernel="conv3d",
+    types="int float complex",
+    variants="function",
+    holomorphic=True,
+    grad=_RULES,
+    jvp="each",
+    samples=_samples3d_named,
+    reference=_reference,
+    errors=[
+        (
+            _call("conv3d", (1, 2, 4, 4, 4), (2, 2, 2, 2, 2), padding="same", stride=2),
+            RuntimeError,
+            "padding='same' is not supported for strided convolutions",
+        ),
+    ],
+    doc="conv3d with padding 'valid' (none) or 'same' (output as large as the input).",
+)
+
 
 # ---- the maps that make up the derivatives: each is linear in both tensors, and its derivative is the other two ----
 
@@ -241,6 +306,7 @@ _WINDOW = "int[] stride, int[] padding, int[] dilation, int groups"
 _EXAMPLES = (
     ((2, 2, 5, 4), (2, 1, 3, 2), (2, 1), (1, 2), (1, 2), 2, (3, 6)),
     ((3, 5), (2, 3, 2), (2,), (0,), (1,), 1, (2,)),
+    ((2, 2, 4, 3, 3), (2, 1, 3, 2, 2), (2, 1, 2), (1, 1, 0), (1, 1, 2), 2, (2, 4, 1)),
 )
 
 

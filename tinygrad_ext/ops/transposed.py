@@ -1,7 +1,6 @@
-"""Transposed convolution, and convolution of volumes: written with the convolutions of images."""
+"""Transposed convolution, written with the derivatives of convolution, and convolution of series."""
 
 import tinygrad_ext as tg
-from tinygrad_ext.ops.conv import _reference as windows_reference
 from tinygrad_ext.ops.formats import kept_format
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
@@ -86,8 +85,8 @@ def cropped(y, padding, output_padding):
 # ---- transposed ----------------------------------------------------------------------------------------------------
 
 
-def _planes(x, weight, stride, padding, more, dilation, groups):
-    """Transposed convolution of signals or images: the gradient of a convolution that has that padding."""
+def _windows(x, weight, stride, padding, more, dilation, groups):
+    """Transposed convolution: the gradient of a convolution that has that padding."""
     front = (x.shape[0], weight.shape[1] * groups)
     sizes = [(n - 1) * s + d * (k - 1) + 1 for n, s, d, k in zip(x.shape[2:], stride, dilation, weight.shape[2:])]
     inner = [n - 2 * p + m for n, p, m in zip(sizes, padding, more)]
@@ -96,20 +95,6 @@ def _planes(x, weight, stride, padding, more, dilation, groups):
     # of so many elements the convolution would have more windows, or there is none
     y = x._conv_input_grad(weight, (*front, *sizes), stride, [0] * len(stride), dilation, groups)
     return cropped(y, padding, more)
-
-
-def _volumes(x, weight, stride, padding, more, dilation, groups):
-    """The same of volumes: planes first, each with a channel for every depth of the window; then those are added up."""
-    n, _, depth, *_ = x.shape
-    out, deep = weight.shape[1] * groups, weight.shape[2]
-    flat = weight.reshape(weight.shape[0], -1, *weight.shape[3:])
-    x = x.transpose(1, 2).reshape(n * depth, x.shape[1], *x.shape[3:])
-    y = _planes(x, flat, stride[1:], padding[1:], more[1:], dilation[1:], groups)
-    height, width = y.shape[2:]
-    y = y.reshape(n, depth, out, deep, height, width).transpose(1, 2).reshape(n, out, depth * deep, height, width)
-    at = tg.arange(depth, device=x.device).unsqueeze(1) * stride[0] + tg.arange(deep, device=x.device) * dilation[0]
-    start = y.new_zeros(n, out, (depth - 1) * stride[0] + dilation[0] * (deep - 1) + 1, height, width)
-    return cropped(start.index_add(2, at.reshape(-1), y), [padding[0], 0, 0], [more[0], 0, 0])
 
 
 def _check_out(x, weight, stride, padding, more, dilation):
@@ -124,6 +109,11 @@ def _check_out(x, weight, stride, padding, more, dilation):
             f"Given input size per channel: ({given}). Calculated output size per channel: ({out}). Output size is too "
             "small"
         )
+
+
+def _volume_format(x, weight):
+    """Of doubles PyTorch's volumes are row-major."""
+    return tg.contiguous_format if x.dtype == tg.float64 else kept_format(x, weight)
 
 
 def _transposed(dims):
@@ -156,7 +146,7 @@ def _transposed(dims):
                 )
         if x.shape[0]:
             _check_out(x, weight, stride, padding, more, dilation)
-        y = (_volumes if dims == 3 else _planes)(x, weight, stride, padding, more, dilation, groups)
+        y = _windows(x, weight, stride, padding, more, dilation, groups)
         y = _with_bias(y, bias, weight.shape[1] * groups, dims)
         y = y.contiguous(memory_format=_volume_format(x, weight)) if dims == 3 else y
         return y if input.dim() == dims + 2 else y.squeeze(0)
@@ -246,93 +236,7 @@ for _dims in (1, 2, 3):
     )
 
 
-# ---- volumes -------------------------------------------------------------------------------------------------------
-
-
-def _volume_format(x, weight):
-    """Of doubles PyTorch's volumes are row-major."""
-    return tg.contiguous_format if x.dtype == tg.float64 else kept_format(x, weight)
-
-
-def _conv3d(input, weight, bias, stride, padding, dilation, groups):
-    x = _batched("conv3d", input, weight, 3)
-    numbers = (("stride", stride), ("padding", padding), ("dilation", dilation))
-    stride, padding, dilation = [each(v, 3, "conv3d", argument) for argument, v in numbers]
-    _check_numbers("conv3d", stride, padding, dilation, groups)
-    _check_channels(input, weight, x.shape[1], weight.shape[1] * groups, 0, groups)
-    if padding[0]:
-        x = tg.constant_pad_nd(x, (0, 0, 0, 0, padding[0], padding[0]))
-    deep = weight.shape[2]
-    reach = dilation[0] * (deep - 1) + 1
-    if x.shape[2] < reach:
-        raise RuntimeError(
-            f"Calculated padded input size per channel: ({x.shape[2]} x {x.shape[3] + 2 * padding[1]} x "
-            f"{x.shape[4] + 2 * padding[2]}). Kernel size: ({reach} x {weight.shape[3]} x "
-            f"{weight.shape[4]}). Kernel size "
-            "can't be greater than actual input size"
-        )
-    stacks = x.unfold(2, reach, stride[0])[..., :: dilation[0]].permute(0, 2, 1, 5, 3, 4)
-    n, depth, channels = stacks.shape[:3]
-    planes = stacks.reshape(n * depth, channels * deep, *x.shape[3:])
-    flat = weight.reshape(weight.shape[0], weight.shape[1] * deep, *weight.shape[3:])
-    y = tg.conv2d(planes, flat, bias, stride[1:], padding[1:], dilation[1:], groups)
-    y = y.reshape(n, depth, *y.shape[1:]).transpose(1, 2).contiguous(memory_format=_volume_format(x, weight))
-    return y if input.dim() == 5 else y.squeeze(0)
-
-
-def _conv3d_named(input, weight, bias, stride, padding, dilation, groups):
-    if padding not in ("same", "valid"):
-        raise RuntimeError(f"Invalid padding string: '{padding}'; conv3d takes 'same' and 'valid'")
-    if padding == "valid":
-        return _conv3d(input, weight, bias, stride, 0, dilation, groups)
-    if any(s != 1 for s in each(stride, 3, "conv3d", "stride")):
-        raise RuntimeError("padding='same' is not supported for strided convolutions: conv3d got another stride than 1")
-    edges = []
-    for d, k in zip(reversed(each(dilation, 3, "conv3d", "dilation")), reversed(weight.shape[2:])):
-        edges += [d * (k - 1) // 2, d * (k - 1) - d * (k - 1) // 2]
-    return _conv3d(tg.constant_pad_nd(input, edges), weight, bias, 1, 0, dilation, groups)
-
-
-def _conv3d_samples(make):
-    yield Sample(make(2, 2, 3, 4, 3), make(3, 2, 2, 2, 2), make(3))
-    yield Sample(make(2, 4, 3, 3), make(2, 1, 2, 2, 3), None, 2, 1, 1, 2)
-    yield Sample(
-        make(1, 2, 4, 3, 3), make(2, 2, 2, 2, 2), make(2), stride=(2, 1, 1), padding=(1, 0, 1), dilation=(2, 1, 2)
-    )
-
-
-for _overload, _padding, _compose, _samples in (
-    ("", "int[3] padding=0", _conv3d, _conv3d_samples),
-    (
-        ".padding",
-        'str padding="valid"',
-        _conv3d_named,
-        lambda make: [
-            Sample(make(1, 2, 3, 4, 3), make(3, 2, 2, 2, 3), make(3), padding="same"),
-            Sample(make(2, 3, 3, 3), make(2, 2, 2, 2, 2), padding="valid", stride=2),
-        ],
-    ),
-):
-    op(
-        f"aten::conv3d{_overload}(Tensor input, Tensor weight, Tensor? bias=None, int[3] stride=1, {_padding}, "
-        "int[3] dilation=1, int groups=1) -> Tensor",
-        compose=_compose,
-        types="float",
-        variants="function",
-        samples=_samples,
-        reference=windows_reference,
-        errors=[
-            (lambda: tg.conv3d(zeros(1, 3, 4, 4, 4), zeros(2, 2, 2, 2, 2)), RuntimeError, "have 2 channels, but got 3"),
-            (
-                lambda: tg.conv3d(zeros(1, 2, 1, 4, 4), zeros(2, 2, 2, 2, 2)),
-                RuntimeError,
-                "can't be greater than actual",
-            ),
-        ],
-        doc="Cross-correlation of volumes (N, C, D, H, W) or (C, D, H, W) with weight (O, C / groups, kD, "
-        "kH, kW), by number "
-        "or by name of the padding as in conv2d.",
-    )
+# ---- series --------------------------------------------------------------------------------------------------------
 
 
 def _conv_tbc(self, weight, bias, pad):
