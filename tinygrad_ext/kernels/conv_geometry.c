@@ -99,7 +99,8 @@ int tgx_conv_check_operands(tgx_call *c, const tgx_tensor *x, const tgx_tensor *
                         "one, for example with .to(input.dtype)", title, tgx_dtype_title(w->dtype), dims);
     if (bias && bias->dtype != x->dtype)
         return tgx_fail(c, TGX_RUNTIME_ERROR, "Input type (%s) and bias type (%s) should be the same", title, tgx_dtype_title(bias->dtype));
-    if (tgx_is_native_float(x->dtype) || tgx_is_complex(x->dtype) || tgx_is_integer(x->dtype) || (x->dtype == TGX_BOOL && x->count == 0)) return 0;
+    if (tgx_is_half(x->dtype) || tgx_is_native_float(x->dtype) || tgx_is_complex(x->dtype) || tgx_is_integer(x->dtype)
+        || (x->dtype == TGX_BOOL && x->count == 0)) return 0;
     return tgx_fail(c, TGX_NOT_IMPLEMENTED_ERROR, "\"conv%dd\" not implemented for '%s': convert the input and the weight, for example with "
                     ".float()", dims, title);
 }

@@ -21,6 +21,7 @@ void tgx_conv_planes(tgx_conv_sizes *g, const int64_t *sizes, int rank);
 int tgx_conv_operands(tgx_call *c, tgx_conv_sizes *g, const tgx_tensor *x, const tgx_tensor *w, int stride, int dilation, int groups);
 /* Padding given as numbers or as 'same' or 'valid', and the size of the output. */
 int tgx_conv_padding(tgx_call *c, tgx_conv_sizes *g, int arg);
+/* Halves pass: whether they are computed in is decided by their sizes (conv_bf16.h). */
 int tgx_conv_check_operands(tgx_call *c, const tgx_tensor *x, const tgx_tensor *w, const tgx_tensor *bias, int dims);
 int tgx_conv_check_sizes(tgx_call *c, const tgx_conv_sizes *g, const tgx_tensor *x, const tgx_tensor *w, const tgx_tensor *bias);
 

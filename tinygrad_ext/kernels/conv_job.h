@@ -6,13 +6,11 @@
 #define TGX_CONV_JOB_H
 #include "conv.h"
 #include "conv_geometry.h"
+#include "conv_taps.h"
 
 /* Multiplications that pay for a second thread; a plane by itself takes longer for each. */
 enum { MIN_WORK = 1 << 20, MIN_PLANE_WORK = 1 << 18 };
 static const double MOST_ROOM = (double)((int64_t)1 << 45); /* bytes */
-
-/* Places of the taps along one dimension and their numbers in the kernel, both evenly spaced. */
-typedef struct { int64_t count, at, at_step, which, which_step; } taps_t;
 
 /* Planes of the result that are computed alike: so many of every volume from number z on. Of images there is one. */
 typedef struct { int64_t z, run; } planes_t;
@@ -46,21 +44,6 @@ static int64_t parts(int64_t n, int64_t size) { return (n + size - 1) / size; }
 static int64_t padded(int64_t bytes) { return (bytes + 63) & ~(int64_t)63; }
 
 /* ---- taps -------------------------------------------------------------------------------------------------------- */
-
-static taps_t all_taps(int64_t n, int64_t first, int64_t dilation) { return (taps_t){n, first, dilation, 0, 1}; }
-
-/* Taps v for which an output position (first - v * dilation) / stride exists, and that position. */
-static taps_t taps_reaching(int64_t n, int64_t first, int64_t dilation, int64_t stride) {
-    int64_t a = dilation, b = stride, v = 0;
-    while (b) { /* the greatest common divisor */
-        int64_t rest = a % b;
-        a = b, b = rest;
-    }
-    int64_t step = stride / a;
-    while (v < n && v < step && (first - v * dilation) % stride) v++;
-    if (v >= n || v >= step) return (taps_t){0, 0, 0, 0, 0};
-    return (taps_t){(n - 1 - v) / step + 1, (first - v * dilation) / stride, -(dilation / a), v, step};
-}
 
 static void set_taps(tgx_conv *p, const taps_t *y, const taps_t *x) {
     int64_t last = (y->count - 1) * y->at_step, right = (x->count - 1) * x->at_step;

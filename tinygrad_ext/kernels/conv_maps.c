@@ -3,6 +3,7 @@
  * The gradient of a convolution with stride is one dense convolution for each residue of rows and columns. Rejected: one
  * over the gradient with zeros put between, stride times stride as many multiplications, nearly all by zero. */
 #include "conv_maps.h"
+#include "conv_bf16.h"
 #include "conv_integers.h"
 #include "conv_job.h"
 #include "conv_overlaps.h"
@@ -191,6 +192,7 @@ static int apply_all(tgx_call *c, job_t *j, const taps_t *y, const taps_t *x, co
 int tgx_conv_forward_room(tgx_call *c, const tgx_conv_sizes *g, int dtype) {
     job_t j;
     taps_t y, x;
+    if (tgx_is_half(dtype)) return tgx_conv_bf16_room(c, g, dtype, TGX_CONV_FORWARD);
     if (c->meta) return 0;
     if (tgx_conv_is_product(c, g, dtype)) {
         tgx_conv_product_room(c, g, dtype);
@@ -242,6 +244,7 @@ int tgx_conv_forward(tgx_call *c, const tgx_conv_sizes *g, const tgx_tensor *x, 
     job_t j;
     taps_t down, across;
     if (tgx_out(c, 0)->count == 0) return 0;
+    if (x->dtype == TGX_BF16) return tgx_conv_bf16_forward(c, g, x, w, bias);
     if (tgx_conv_is_product(c, g, x->dtype)) return tgx_conv_product(c, g, x, w, bias);
     begin(c, &j, g, x->dtype);
     forward_windows(&j, &down, &across);
@@ -293,6 +296,7 @@ static int need_class(tgx_call *c, job_t *j, const taps_t *y, const taps_t *x, c
 
 int tgx_conv_input_grad_room(tgx_call *c, const tgx_conv_sizes *g, int dtype) {
     job_t j;
+    if (tgx_is_half(dtype)) return tgx_conv_bf16_room(c, g, dtype, TGX_CONV_INPUT_GRAD);
     if (c->meta) return 0;
     c->notes[0] = c->services->num_threads();
     if (tgx_conv_is_product(c, g, dtype)) {
@@ -315,6 +319,7 @@ int tgx_conv_input_grad(tgx_call *c, const tgx_conv_sizes *g, const tgx_tensor *
     const tgx_tensor *out = tgx_out(c, 0);
     job_t j;
     if (out->count == 0) return 0;
+    if (grad->dtype == TGX_BF16) return tgx_conv_bf16_input_grad(c, g, grad, w);
     if (tgx_conv_is_product(c, g, grad->dtype)) return tgx_conv_product_input_grad(c, g, grad, w);
     if (tgx_conv_is_overlaps(c, g, grad->dtype)) return tgx_conv_overlaps(c, g, grad, w);
     if (tgx_conv_is_pairs(c, g, grad->dtype)) return tgx_conv_pairs(c, g, grad, w);

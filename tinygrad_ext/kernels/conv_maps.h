@@ -2,7 +2,8 @@
  * each is made of the other two.
  *
  * `tgx_conv_*_room` says in shape what scratch a map needs, the map itself runs in it; sizes and dtypes were checked
- * before. All tensors are contiguous and, but for the forward map of int64, float32 or float64. */
+ * before. All tensors are contiguous and, but for the forward map of int64, float32 or float64, or bfloat16 where conv_bf16.h takes
+ * it: `room` refuses halves that have to be widened. */
 #ifndef TGX_CONV_MAPS_H
 #define TGX_CONV_MAPS_H
 #include "conv_geometry.h"

@@ -3,6 +3,8 @@
  * Threads get channels of the input, and each sums over all images in their order. Rejected: images to the threads, which would
  * need a set of sums for each, and another order of additions for another number of threads. */
 #include "conv_sums.h"
+#include "conv_bf16.h"
+#include "conv_bf16_sums.h"
 #include "conv_job.h"
 #include "conv_products.h"
 
@@ -28,6 +30,7 @@ static int is_idle(const tgx_conv_sizes *g) {
 int tgx_conv_weight_grad_room(tgx_call *c, const tgx_conv_sizes *g, int dtype) {
     job_t j;
     taps_t y, x;
+    if (tgx_is_half(dtype)) return tgx_conv_bf16_room(c, g, dtype, TGX_CONV_WEIGHT_GRAD);
     if (c->meta || is_idle(g)) return 0;
     if (tgx_conv_is_product(c, g, dtype)) {
         tgx_conv_product_room(c, g, dtype);
@@ -119,6 +122,7 @@ int tgx_conv_weight_grad(tgx_call *c, const tgx_conv_sizes *g, const tgx_tensor 
         memset(out->data, 0, (size_t)out->count * (size_t)tgx_itemsize[out->dtype]);
         return 0;
     }
+    if (x->dtype == TGX_BF16) return tgx_conv_bf16_weight_grad(c, g, grad, x);
     if (tgx_conv_is_product(c, g, x->dtype)) return tgx_conv_product_weight_grad(c, g, grad, x);
     begin(c, &j, g, x->dtype);
     forward_windows(&j, &y, &across);

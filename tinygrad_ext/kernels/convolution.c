@@ -96,7 +96,7 @@ static int expect_grad(tgx_call *c, const tgx_tensor *t, const tgx_conv_sizes *g
 }
 
 static int expect_float(tgx_call *c, const tgx_tensor *t) {
-    if (tgx_is_native_float(t->dtype) || tgx_is_complex(t->dtype)) return 0;
+    if (tgx_is_half(t->dtype) || tgx_is_native_float(t->dtype) || tgx_is_complex(t->dtype)) return 0;
     return tgx_fail(c, TGX_NOT_IMPLEMENTED_ERROR, "\"convolution_backward\" not implemented for '%s': use float32 or float64",
                     tgx_dtype_title(t->dtype));
 }

@@ -30,12 +30,16 @@ enum {
     ROW_BLOCK = 16,            /* tiles below each other that one thread takes */
 };
 
-int tgx_is_bf16_product(int64_t m, int64_t n, int64_t k) {
+static int has_instruction(void) {
     static int has = -1;
-    if (m < LEAST_ROWS || n < LEAST_ROWS || k < LEAST_DEPTH || (double)m * (double)n * (double)k < LEAST_WORK) return 0;
-    if (n < LEAST_COLUMNS && !tgx_has_bf16_tiles()) return 0;
     if (has < 0) has = tgx_cpu_level() == 2 && __builtin_cpu_supports("avx512bf16");
     return has;
+}
+
+int tgx_is_bf16_product(int64_t m, int64_t n, int64_t k) {
+    if (m < LEAST_ROWS || n < LEAST_ROWS || k < LEAST_DEPTH || (double)m * (double)n * (double)k < LEAST_WORK) return 0;
+    if (n < LEAST_COLUMNS && !tgx_has_bf16_tiles()) return 0;
+    return has_instruction();
 }
 
 typedef struct {
@@ -165,7 +169,21 @@ int tgx_bf16_product_run(tgx_call *c, const tgx_product *p, int one_b) {
     if ((code = c->services->parallel_for(lay_right, &j, (one_b ? 1 : p->batches) * j.right_panels, TGX_SMALL / panel + 1))) return code;
     return c->services->parallel_for(multiply, &j, units, grain);
 }
+
+static void multiply_panel(const tgx_bf16_panel *x) {
+    const int64_t vectors = parts(x->wide, LANES);
+    target_t t = {.sums = x->sums, .first = x->first, .a_row = x->a_row};
+    for (int64_t r = 0; r < x->rows; r += ROWS, t.sums += ROWS * COLUMNS)
+        tiles[1][vectors - 1](x->pairs, x->a + r * x->a_row, x->b, &t);
+}
+
+const tgx_bf16_panels *tgx_bf16_panels_here(void) {
+    static const tgx_bf16_panels vectors = {.columns = COLUMNS, .tall = ROWS, .deep = 1, .strip = TGX_BF16_ROWS * COLUMNS, .vector = LANES,
+                                            .row = COLUMNS, .multiply = multiply_panel};
+    return tgx_has_bf16_tiles() ? &tgx_bf16_tile_panels : has_instruction() ? &vectors : NULL;
+}
 #else
+const tgx_bf16_panels *tgx_bf16_panels_here(void) { return NULL; }
 int64_t tgx_bf16_product_room(int64_t m, int64_t n, int64_t k, int64_t left, int64_t right) { return 0; }
 int tgx_is_bf16_product(int64_t m, int64_t n, int64_t k) { return 0; }
 int tgx_bf16_product_run(tgx_call *c, const tgx_product *p, int one_b) { return TGX_FAILED; }

@@ -236,6 +236,23 @@ static int multiply(void *context, ptrdiff_t lo, ptrdiff_t hi) {
     return 0;
 }
 
+/* A part of B at a time that stays in the first cache level. */
+static void multiply_laid(const tgx_bf16_panel *p) {
+    block_t x = {.row = p->a_row, .strip = EDGE * p->a_row, .step = 4 * EDGE, .wide = 4 * p->wide, .first = p->first};
+    open_tiles();
+    for (int64_t first = 0; first < p->pairs; first += STRETCH, x.first = 0) {
+        x.steps = at_most(p->pairs - first, STRETCH) / EDGE, x.b = (const char *)(p->b + first * p->wide);
+        for (int64_t r = 0; r < p->rows; r += BLOCK) {
+            x.a = p->a + r * p->a_row + 4 * first, x.sums = p->sums + r * BLOCK;
+            blocks[p->rows - r > EDGE][p->wide > EDGE](&x);
+        }
+    }
+    close_tiles();
+}
+
+const tgx_bf16_panels tgx_bf16_tile_panels = {.columns = BLOCK, .tall = BLOCK, .deep = EDGE, .strip = 2 * TILE, .vector = TILE, .row = EDGE,
+                                              .multiply = multiply_laid};
+
 static int lies_in_tiles(const tgx_shape *s) { return s->a_col == 1 && s->k % (2 * EDGE) == 0 && s->m % EDGE == 0; }
 
 static tgx_product turned(const tgx_product *p) {
@@ -271,6 +288,7 @@ int tgx_bf16_tiles_run(tgx_call *c, const tgx_product *p, int one_b) {
 }
 #else
 int tgx_has_bf16_tiles(void) { return 0; }
+const tgx_bf16_panels tgx_bf16_tile_panels = {.columns = 0};
 int64_t tgx_bf16_tiles_room(int64_t m, int64_t n, int64_t k, int64_t left, int64_t right) { return 0; }
 int tgx_bf16_tiles_run(tgx_call *c, const tgx_product *p, int one_b) { return TGX_FAILED; }
 #endif
