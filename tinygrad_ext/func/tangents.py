@@ -13,6 +13,8 @@
 A rule gets the operation, the primals and their tangents, and returns the result and the tangents.
 """
 
+import inspect
+
 from tinygrad_ext.core.call.levels import operation
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.library.state import states
@@ -165,7 +167,7 @@ def _reduce(op):
 def _written(op):
     """A function of the record."""
     function = op.record.jvp
-    code = function.__code__
+    code = inspect.unwrap(function).__code__
     names = code.co_varnames[: code.co_argcount]
     places = {a.name: i for i, a in enumerate(op.schema.args)}
     returns = {r.name: i for i, r in enumerate(op.schema.returns) if r.name}

@@ -5,39 +5,14 @@
  * The derivative makes the weights of a block again (Dao et al. 2022), and adds it to the gradients of keys and values. Rejected:
  * tiles over the keys too, with running maxima; they save memory only where one row of scores is larger than the cache, and cost a
  * second pass over the result. */
-#include <math.h>
-#include <string.h>
-#include "product.h"
-#include "softmax.h"
-#include "tgx.h"
+#include "attention_bf16.h"
 
 enum { QUERY, KEY, VALUE, MASK, CAUSAL, SCALE, GRAD };
 enum { SCORES = 1 << 15, LEAST_ROWS = 6, MOST_ROWS = 48 };      /* of a block: numbers, and rows; of the derivative twice as many */
 
-typedef struct {
-    const tgx_tensor *q, *k, *v, *mask, *grad;
-    int rank, wide, causal, back;           /* rank: of the batch */
-    const int64_t *batch;
-    int64_t rows, keys, depth, width, size, step, stride, blocks, items, shares;    /* stride: between rows of scores */
-    double scale;
-    char *out, *room, *of_k, *of_v;         /* back: out is the gradient of the queries */
-    int64_t values_at, part_at, scores_at, room_size, across_at, seen_at, slopes_at, block_at;
-    const tgx_packed_products *products;
-    tgx_softmax_fn softmax, slopes;
-} job_t;
-
-static int64_t aligned(int64_t bytes) { return (bytes + 63) & ~(int64_t)63; }
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-
-static int64_t next(int64_t *at, int64_t numbers, int64_t size) {
-    const int64_t here = *at;
-    *at = aligned(here + numbers * size);
-    return here;
-}
-
 /* What a share of the work needs for itself: keys, values, a block of queries, its scores. The derivative: values and keys the
  * other way round, its rows of the gradient, the slopes of the scores, and queries and gradient laid out. */
-static void plan(job_t *j) {
+static void plan(tgx_attention *j) {
     const int64_t fit = (SCORES << j->back) / (j->keys ? j->keys : 1) / LEAST_ROWS * LEAST_ROWS;
     int64_t at = 0;
     j->step = fit < LEAST_ROWS ? LEAST_ROWS : least(fit, MOST_ROWS);
@@ -69,19 +44,20 @@ static int mask_fits(const tgx_tensor *m, const int64_t *sizes, int rank) {
     return 1;
 }
 
-static void measure(const tgx_call *c, job_t *j, int back) {
+static void measure(const tgx_call *c, tgx_attention *j, int back) {
     const tgx_tensor *q = tgx_in(c, QUERY), *k = tgx_in(c, KEY), *v = tgx_in(c, VALUE);
-    *j = (job_t){.q = q, .k = k, .v = v, .mask = tgx_given(c, MASK) ? tgx_in(c, MASK) : NULL, .wide = q->dtype == TGX_F64,
+    *j = (tgx_attention){.q = q, .k = k, .v = v, .mask = tgx_given(c, MASK) ? tgx_in(c, MASK) : NULL, .wide = q->dtype == TGX_F64,
                  .grad = back ? tgx_in(c, GRAD) : NULL, .back = back, .causal = (int)tgx_int(c, CAUSAL), .scale = tgx_float(c, SCALE), .size = tgx_itemsize[q->dtype],
                  .rows = q->sizes[q->rank - 2], .depth = q->sizes[q->rank - 1], .keys = k->sizes[k->rank - 2],
                  .width = v->sizes[v->rank - 1]};
-    plan(j);
+    if (q->dtype == TGX_BF16 && tgx_attention_bf16_gains(j)) tgx_attention_bf16_plan(j);
+    else plan(j);
 }
 
 /* Checks all but the gradient; the batch's sizes go to dims. */
-static int fits(tgx_call *c, job_t *j, int back, int64_t *dims, int *rank) {
+static int fits(tgx_call *c, tgx_attention *j, int back, int64_t *dims, int *rank) {
     const tgx_tensor *q = tgx_in(c, QUERY), *k = tgx_in(c, KEY), *v = tgx_in(c, VALUE);
-    if (q->dtype != TGX_F32 && q->dtype != TGX_F64)
+    if (q->dtype != TGX_F32 && q->dtype != TGX_F64 && q->dtype != TGX_BF16)
         return tgx_fail(c, TGX_NOT_IMPLEMENTED_ERROR, "\"attention\" not implemented for '%s': give float32 or float64",
                         tgx_dtype_title(q->dtype));
     if (q->rank < 2 || k->rank < 2 || v->rank < 2) return refuse(c, "two dimensions at least are needed");
@@ -89,6 +65,8 @@ static int fits(tgx_call *c, job_t *j, int back, int64_t *dims, int *rank) {
     if (q->sizes[q->rank - 1] != k->sizes[k->rank - 1]) return refuse(c, "query and key must have as many columns");
     if (k->sizes[k->rank - 2] != v->sizes[v->rank - 2]) return refuse(c, "key and value must have as many rows");
     measure(c, j, back);
+    if (q->dtype == TGX_BF16 && !tgx_attention_bf16_gains(j))
+        return tgx_fail(c, TGX_NOT_IMPLEMENTED_ERROR, "\"attention\" is not computed in bfloat16: give float32");
     *rank = 0;
     for (int i = QUERY; i <= VALUE; i++) {
         tgx_tensor batch = *tgx_in(c, i);
@@ -100,7 +78,7 @@ static int fits(tgx_call *c, job_t *j, int back, int64_t *dims, int *rank) {
         return tgx_fail(c, TGX_RUNTIME_ERROR,
                         "scaled_dot_product_attention: attn_mask has shape %s, and the scores have %s; sizes must be equal, or 1",
                         tgx_shape_text(j->mask), tgx_sizes_text(dims, *rank + 2));
-    if (j->mask && j->mask->dtype != TGX_BOOL) tgx_need_dtype(c, MASK, q->dtype);
+    if (j->mask && j->mask->dtype != TGX_BOOL) tgx_need_dtype(c, MASK, q->dtype == TGX_BF16 ? TGX_F32 : q->dtype);
     return 0;
 }
 
@@ -112,7 +90,7 @@ static int give(tgx_call *c, int k, const int64_t *batch, int rank, int64_t rows
     return tgx_check_sizes(c, o->dims, o->rank, "scaled_dot_product_attention");
 }
 
-static int need_room(tgx_call *c, const job_t *j, double items) {
+static int need_room(tgx_call *c, const tgx_attention *j, double items) {
     if (((double)j->keys + 1) * (2 * (double)j->depth + (double)j->width + 2 * (double)j->step) > 1e14)
         return c->meta ? 0 : tgx_fail(c, TGX_MEMORY_ERROR, "scaled_dot_product_attention: cannot allocate room for %lld keys",
                                       (long long)j->keys);
@@ -132,7 +110,7 @@ static double heads(const int64_t *batch, int rank) {
 static int shape(tgx_call *c) {
     int64_t batch[TGX_MAX_DIMS + 2];
     int rank;
-    job_t j;
+    tgx_attention j;
     if (fits(c, &j, 0, batch, &rank) || give(c, 0, batch, rank, j.rows, j.width)) return TGX_FAILED;
     return need_room(c, &j, heads(batch, rank) * (double)j.blocks);
 }
@@ -142,7 +120,7 @@ static int back_shape(tgx_call *c) {
     int64_t batch[TGX_MAX_DIMS + 2];
     const tgx_tensor *g = tgx_in(c, GRAD);
     int rank;
-    job_t j;
+    tgx_attention j;
     if (fits(c, &j, 1, batch, &rank)) return TGX_FAILED;
     batch[rank] = j.rows, batch[rank + 1] = j.width;
     if (g->dtype != j.q->dtype || g->rank != rank + 2 || memcmp(g->sizes, batch, (size_t)(rank + 2) * sizeof *batch))
@@ -153,24 +131,8 @@ static int back_shape(tgx_call *c) {
     return need_room(c, &j, heads(batch, rank));
 }
 
-static const char *head_of(const job_t *j, const tgx_tensor *t, int64_t head) {
-    ptrdiff_t at = 0;
-    for (int d = j->rank - 1; d >= 0; d--) {
-        const int own = d - j->rank + t->rank - 2;
-        if (own >= 0 && t->sizes[own] != 1) at += head % j->batch[d] * t->strides[own];
-        head /= j->batch[d];
-    }
-    return t->data + at * tgx_itemsize[t->dtype];
-}
-
-/* The step of rows (1) or columns (0) of a matrix; none where there is one for all. */
-static ptrdiff_t step_of(const tgx_tensor *t, int rows) {
-    const int d = t->rank - 1 - rows;
-    return t->sizes[d] == 1 ? 0 : t->strides[d];
-}
-
 /* n, or up to the end of the last part of the keys that products take at a time. */
-static int64_t whole_parts(const job_t *j, int64_t n) {
+static int64_t whole_parts(const tgx_attention *j, int64_t n) {
     return least(j->keys, (n + TGX_MIDDLE_DEPTH - 1) / TGX_MIDDLE_DEPTH * TGX_MIDDLE_DEPTH);
 }
 
@@ -181,28 +143,9 @@ static void scaled_##T(const tgx_tensor *t, const T *from, int64_t rows, int64_t
     for (int64_t r = 0; r < rows; r++, from += row) \
         for (int64_t i = 0; i < columns; i++) *to++ = from[i * col] * scale; \
 } \
-/* Hides from a row of scores what the mask hides; whether something is left. */ \
-static int masked_##T(const job_t *j, T *scores, int64_t n, const char *mask) { \
-    const ptrdiff_t col = step_of(j->mask, 0); \
-    int some = 0; \
-    if (j->mask->dtype == TGX_BOOL) { \
-        const uint8_t *seen = (const uint8_t *)mask; \
-        for (int64_t i = 0; i < n; i++) { \
-            some |= seen[i * col]; \
-            scores[i] = seen[i * col] ? scores[i] : (T)-INFINITY; \
-        } \
-        return some; \
-    } \
-    const T *more = (const T *)mask; \
-    for (int64_t i = 0; i < n; i++) { \
-        some |= more[i * col] != (T)-INFINITY; \
-        scores[i] += more[i * col]; \
-    } \
-    return some; \
-} \
 /* The weights of rows from `first` on, in the place of the scores of n keys, behind which are zeros up to `end`. scales: what they \
  * are still to be multiplied by, or NULL. blind: which rows see nothing; their weights are zeros. */ \
-static void weights_##T(const job_t *j, char *room, const char *q, const char *mask, int64_t first, int64_t rows, int64_t n, \
+static void weights_##T(const tgx_attention *j, char *room, const char *q, const char *mask, int64_t first, int64_t rows, int64_t n, \
                         int64_t end, T *scales, uint8_t *blind) { \
     T *part = (T *)(room + j->part_at), *scores = (T *)(room + j->scores_at); \
     scaled_##T(j->q, (const T *)q + first * step_of(j->q, 1), rows, j->depth, (T)j->scale, part); \
@@ -224,13 +167,13 @@ static void weights_##T(const job_t *j, char *room, const char *q, const char *m
     } \
 } \
 /* Some rows of scores or slopes times keys or values, laid out by parts: the sum over n keys. */ \
-static void over_keys_##T(const job_t *j, const char *laid, int64_t columns, int64_t rows, int64_t n, const T *scores, T *out) { \
+static void over_keys_##T(const tgx_attention *j, const char *laid, int64_t columns, int64_t rows, int64_t n, const T *scores, T *out) { \
     for (int64_t at = 0; at < n; at += TGX_MIDDLE_DEPTH) \
         j->products->times(laid + at * tgx_packed_count(columns, 1) * (int64_t)sizeof(T), columns, least(j->keys - at, TGX_MIDDLE_DEPTH), \
                            rows, scores + at, j->stride, 1, at ? out : NULL, columns, out, columns); \
 } \
 /* Rows from `first` on: the means of the values. */ \
-static void block_##T(const job_t *j, char *room, const char *q, const char *mask, int64_t first, int64_t rows, T *out) { \
+static void block_##T(const tgx_attention *j, char *room, const char *q, const char *mask, int64_t first, int64_t rows, T *out) { \
     const int64_t n = j->causal ? least(first + rows, j->keys) : j->keys, end = whole_parts(j, n); \
     uint8_t blind[MOST_ROWS]; \
     T scales[MOST_ROWS]; \
@@ -242,7 +185,7 @@ static void block_##T(const job_t *j, char *room, const char *q, const char *mas
     } \
 } \
 /* Adds what some rows give to the gradients of keys and values: the sum over rows of scores or slopes, transposed, times `rows`. */ \
-static void over_rows_##T(const job_t *j, char *room, int64_t rows, int64_t n, const T *scores, const T *by, int64_t columns, \
+static void over_rows_##T(const tgx_attention *j, char *room, int64_t rows, int64_t n, const T *scores, const T *by, int64_t columns, \
                           T *to) { \
     const tgx_shape all = {.n = columns, .k = rows, .b_row = columns, .b_col = 1}; \
     if (!columns) return; \
@@ -250,7 +193,7 @@ static void over_rows_##T(const job_t *j, char *room, int64_t rows, int64_t n, c
     j->products->times(room + j->block_at, columns, rows, n, scores, 1, j->stride, to, columns, to, columns); \
 } \
 /* Rows from `first` on: their own gradient, and their part of that of the keys and values they see. */ \
-static void back_##T(const job_t *j, char *room, const char *q, const char *grad, const char *mask, int64_t first, int64_t rows, \
+static void back_##T(const tgx_attention *j, char *room, const char *q, const char *grad, const char *mask, int64_t first, int64_t rows, \
                      T *of_q, T *of_k, T *of_v) { \
     const int64_t n = j->causal ? least(first + rows, j->keys) : j->keys, end = whole_parts(j, n); \
     T *scores = (T *)(room + j->scores_at), *seen = (T *)(room + j->seen_at), *slopes = (T *)(room + j->slopes_at); \
@@ -276,7 +219,7 @@ BLOCKS(float)
 BLOCKS(double)
 
 /* Rows of a matrix with a key each, so that sums over keys run by parts. */
-static void lay_by_keys(const job_t *j, const tgx_tensor *t, const char *from, int64_t columns, char *to) {
+static void lay_by_keys(const tgx_attention *j, const tgx_tensor *t, const char *from, int64_t columns, char *to) {
     for (int64_t at = 0; at < j->keys; at += TGX_MIDDLE_DEPTH) {
         const int64_t depth = least(j->keys - at, TGX_MIDDLE_DEPTH);
         const tgx_shape part = {.n = columns, .k = depth, .b_row = step_of(t, 1), .b_col = step_of(t, 0)};
@@ -285,7 +228,7 @@ static void lay_by_keys(const job_t *j, const tgx_tensor *t, const char *from, i
 }
 
 /* Lay out keys and values of a head. */
-static void lay(const job_t *j, char *room, int64_t head) {
+static void lay(const tgx_attention *j, char *room, int64_t head) {
     const char *k = head_of(j, j->k, head), *v = head_of(j, j->v, head);
     const tgx_shape keys = {.n = j->keys, .k = j->depth, .b_row = step_of(j->k, 0), .b_col = step_of(j->k, 1)};
     const tgx_shape values = {.n = j->keys, .k = j->width, .b_row = step_of(j->v, 0), .b_col = step_of(j->v, 1)};
@@ -298,11 +241,13 @@ static void lay(const job_t *j, char *room, int64_t head) {
 }
 
 static int run_shares(void *given, ptrdiff_t lo, ptrdiff_t hi) {
-    const job_t *j = given;
+    const tgx_attention *j = given;
     for (; lo < hi; lo++) {
         char *room = j->room + lo * j->room_size;
+        const int64_t begin = j->items * lo / j->shares, end = j->items * (lo + 1) / j->shares;
         int64_t laid = -1;
-        for (int64_t item = j->items * lo / j->shares; item < j->items * (lo + 1) / j->shares; item++) {
+        if (j->size == 2) tgx_attention_bf16_items(j, room, begin, end);
+        else for (int64_t item = begin; item < end; item++) {
             const int64_t head = item / j->blocks, first = item % j->blocks * j->step, rows = least(j->step, j->rows - first);
             const char *q = head_of(j, j->q, head), *mask = j->mask ? head_of(j, j->mask, head) : NULL;
             char *out = j->out + (head * j->rows + first) * j->width * j->size;
@@ -316,10 +261,12 @@ static int run_shares(void *given, ptrdiff_t lo, ptrdiff_t hi) {
 
 /* Whole heads, so that the sums over rows run in order. */
 static int run_back(void *given, ptrdiff_t lo, ptrdiff_t hi) {
-    const job_t *j = given;
+    const tgx_attention *j = given;
     for (; lo < hi; lo++) {
         char *room = j->room + lo * j->room_size;
-        for (int64_t head = j->items * lo / j->shares; head < j->items * (lo + 1) / j->shares; head++) {
+        const int64_t begin = j->items * lo / j->shares, end = j->items * (lo + 1) / j->shares;
+        if (j->size == 2) tgx_attention_bf16_back_items(j, room, begin, end);
+        else for (int64_t head = begin; head < end; head++) {
             const char *q = head_of(j, j->q, head), *grad = head_of(j, j->grad, head);
             const char *mask = j->mask ? head_of(j, j->mask, head) : NULL;
             char *of_q = j->out + head * j->rows * j->depth * j->size, *of_k = j->of_k + head * j->keys * j->depth * j->size;
@@ -339,17 +286,18 @@ static int run_back(void *given, ptrdiff_t lo, ptrdiff_t hi) {
 }
 
 /* What both need: loops, room and the batch, whose sizes stand in front of a result's. */
-static void ready(const tgx_call *c, job_t *j, int back) {
+static void ready(const tgx_call *c, tgx_attention *j, int back) {
     const tgx_tensor *out = tgx_out(c, 0);
     measure(c, j, back);
     j->rank = out->rank - 2, j->batch = out->sizes, j->out = out->data, j->room = c->scratch;
-    j->products = tgx_packed(out->dtype), j->softmax = tgx_softmax_loops()->forward[j->wide];
+    if (!tgx_is_half(out->dtype)) j->products = tgx_packed(out->dtype);
+    j->softmax = tgx_softmax_loops()->forward[j->wide];
     j->slopes = tgx_softmax_loops()->backward[j->wide];
 }
 
 static int run(tgx_call *c) {
     const tgx_tensor *out = tgx_out(c, 0);
-    job_t j;
+    tgx_attention j;
     if (!out->count) return 0;
     ready(c, &j, 0);
     if (!j.keys) {
@@ -363,7 +311,7 @@ static int run(tgx_call *c) {
 TGX_KERNEL(attention, shape, run, 0)
 
 static int back_run(tgx_call *c) {
-    job_t j;
+    tgx_attention j;
     ready(c, &j, 1);
     j.of_k = tgx_out(c, 1)->data, j.of_v = tgx_out(c, 2)->data;
     j.items = (int64_t)heads(j.batch, j.rank);

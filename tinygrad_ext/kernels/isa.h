@@ -21,6 +21,15 @@ static inline int tgx_cpu_level(void) {
     return level;
 }
 
+/* Whether it multiplies pairs of bfloat16 (AVX512-BF16). */
+static inline int tgx_cpu_multiplies_bf16(void) {
+#if defined(__x86_64__) && defined(__GNUC__)
+    return tgx_cpu_level() == 2 && __builtin_cpu_supports("avx512bf16");
+#else
+    return 0;
+#endif
+}
+
 /* PICK(table) is table_base, table_avx2 or table_avx512. */
 #define TGX_PICK(name) (tgx_cpu_level() == 2 ? &name##_avx512 : tgx_cpu_level() == 1 ? &name##_avx2 : &name##_base)
 #endif

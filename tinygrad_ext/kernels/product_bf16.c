@@ -32,7 +32,7 @@ enum {
 
 static int has_instruction(void) {
     static int has = -1;
-    if (has < 0) has = tgx_cpu_level() == 2 && __builtin_cpu_supports("avx512bf16");
+    if (has < 0) has = tgx_cpu_multiplies_bf16();
     return has;
 }
 

@@ -27,7 +27,7 @@ static int asks_for_tiles(void) {
     enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };      /* of arch_prctl(2) */
     enum { TILES = 1 << 24 | 1 << 22 };                        /* TILE and BF16 in leaf 7 of cpuid */
     unsigned a, b, c, d = 0;
-    if (getenv("TINYGRAD_EXT_ISA") || tgx_cpu_level() != 2 || !__builtin_cpu_supports("avx512bf16")) return 0;
+    if (getenv("TINYGRAD_EXT_ISA") || !tgx_cpu_multiplies_bf16()) return 0;
     if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (d & TILES) != TILES) return 0;
     return syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
 }

@@ -1,6 +1,7 @@
 """Attention: weighted means of values, by the likeness of queries and keys."""
 
 import tinygrad_ext as tg
+from tinygrad_ext.core.loops.loop_tables import multiplies_bfloat16
 from tinygrad_ext.ops.attention_step import weights_of
 from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.halves import rounded_once
@@ -9,10 +10,31 @@ from tinygrad_ext.ops.samples import Sample, zeros
 
 _LONG = 1 << 16  # scores of a head from which on they are made a tile at a time
 _LONG_CAUSAL = 1 << 14  # of which tiles leave out half
+_LONG_HALVES = 1 << 11 if multiplies_bfloat16() else _LONG
 
 
-@rounded_once
 def _attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa):
+    by_step = query.dtype == tg.bfloat16 and _is_step(query, key, value, attn_mask, dropout_p, is_causal)
+    attention = _composed if by_step else rounded_once(_composed)  # the step rounds once, or is widened, itself
+    return attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
+
+
+def _is_step(query, key, value, attn_mask, dropout_p, is_causal):
+    """Whether the scores are so many that they are not made at once.
+
+    Weights of bfloat16 are rounded where PyTorch rounds them: of heads in four dimensions whose values are as wide as
+    their queries. A mask of float32 is added to scores of float32, whose weights are too."""
+    if dropout_p or query.dim() < 2 or key.dim() < 2:
+        return False
+    scores = query.shape[-2] * key.shape[-2]
+    if query.dtype != tg.bfloat16:
+        return scores >= (_LONG_CAUSAL if is_causal else _LONG) and query.dtype in (tg.float32, tg.float64)
+    alike = attn_mask is None or attn_mask.dtype in (tg.bool, tg.bfloat16)
+    four = query.dim() == key.dim() == value.dim() == 4
+    return scores >= _LONG_HALVES and alike and four and query.shape[-1] == value.shape[-1]
+
+
+def _composed(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa):
     for name, t in (("query", query), ("key", key), ("value", value)):
         if t.dim() < 2:
             raise RuntimeError(f"scaled_dot_product_attention: Expected {name} to have at least 2 dims, got {t.dim()}")
@@ -36,9 +58,7 @@ def _attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable
             "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "
             f"{attn_mask.dtype} and  query.dtype: {query.dtype} instead."
         )
-    scores = query.shape[-2] * key.shape[-2]
-    long = scores >= (_LONG_CAUSAL if is_causal else _LONG) and query.dtype in (tg.float32, tg.float64)
-    if long and not dropout_p:
+    if _is_step(query, key, value, attn_mask, dropout_p, is_causal):
         if attn_mask is not None and attn_mask.dim() < 2:
             attn_mask = attn_mask.reshape(1, -1)
         return fused._attention_step(query, key, value, attn_mask, is_causal, scale)

@@ -6,6 +6,7 @@ The gradient of a mask, second derivatives and tangents take the whole matrix.
 import tinygrad_ext as tg
 from tinygrad_ext.ops.batching import told
 from tinygrad_ext.ops.fused import fused
+from tinygrad_ext.ops.halves import in_float, rounded_once
 from tinygrad_ext.ops.matrices import together
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.recurrent_rules import zeros_unless
@@ -30,6 +31,7 @@ def weights_of(scores, mask, is_causal, first=0):
     return (scores + mask.masked_fill(blind, 0)).softmax(-1), blind
 
 
+@in_float
 def _parts(query, key, value, attn_mask, is_causal, scale, grad):
     """(weights, slopes of the result by them, slopes by the scores, gradient that reaches the rows) of all heads."""
     weights, blind = weights_of((query * scale) @ key.mT, attn_mask, is_causal)
@@ -47,6 +49,7 @@ def _backward(grad, query, key, value, attn_mask, is_causal, scale, needs):
     return *whole, _parts(query, key, value, attn_mask, is_causal, scale, grad)[2].sum_to_size(attn_mask.shape)
 
 
+@in_float
 def _twice(grads, query, key, value, attn_mask, is_causal, scale, grad_output, needs):
     """Gradients of the gradients of query, key and value."""
     by_query, by_key, by_value = (zeros_unless(g, t) for g, t in zip(grads, (query, key, value)))
@@ -68,6 +71,7 @@ def _twice(grads, query, key, value, attn_mask, is_causal, scale, grad_output, n
     return tuple([None if w is None else w.sum_to_size(t.shape) for w, t in zip(found, inputs)])
 
 
+@rounded_once
 def _tangent(
     query, key, value, attn_mask, is_causal, scale, query_tangent, key_tangent, value_tangent, attn_mask_tangent
 ):
@@ -84,6 +88,7 @@ def _tangent(
     return found if blind is None else found.masked_fill(blind, 0)
 
 
+@rounded_once
 def _tangent_back(
     query, key, value, attn_mask, is_causal, scale, grad_output,
     query_tangent, key_tangent, value_tangent, attn_mask_tangent, grad_output_tangent,

@@ -47,6 +47,7 @@ cdef extern from *:
     enum:
         TGX_LOOP_LIBRARY, TGX_NTYPES, RTLD_NOW, RTLD_LOCAL
     int tgx_cpu_level()
+    int tgx_cpu_multiplies_bf16()
     void *dlopen(const char *path, int flags)
     void *dlsym(void *library, const char *name)
     char *dlerror()
@@ -66,6 +67,11 @@ _formulas = {}   # address of a loop -> (address of its formula, name of the op)
 def instruction_set():
     """Name of the instruction set in use: base, avx2 or avx512."""
     return INSTRUCTION_SETS[tgx_cpu_level()]
+
+
+def multiplies_bfloat16():
+    """Whether the processor has products of bfloat16, and they are not left out by TINYGRAD_EXT_ISA."""
+    return bool(tgx_cpu_multiplies_bf16())
 
 
 def formulas():
