@@ -10,6 +10,7 @@
 #include "product_bf16.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)
+#pragma GCC optimize("O2", "no-tree-vectorize")     /* vectors are written out */
 #include "product_bf16_parts.h"
 
 enum {
@@ -78,7 +79,7 @@ INSTRUCTIONS static __attribute__((noinline)) void lay_panels(const tgx_bf16_pan
                                                               int64_t all, uint32_t *to) {
     for (int64_t at = 0; at < n; at += w->columns) {
         const int64_t real = at_most(n - at, w->columns), wide = padded_lines(real);
-        lay(to, wide, real, from + at * line, line, step, deep);
+        tgx_bf16_lay(to, wide, real, from + at * line, line, step, deep);
         memset(to + pairs(deep) * wide, 0, (size_t)(4 * wide * (all - pairs(deep))));
         to += wide * all;
     }
@@ -90,7 +91,7 @@ INSTRUCTIONS static void turn_rows(const char *from, int64_t row, int64_t rows, 
     const int64_t all = parts(pairs(rows), 8) * 8;
     for (int64_t at = 0; at < columns; at += LANES, to += LANES * to_row) {
         memset(laid + pairs(rows) * LANES, 0, (size_t)(4 * LANES * (all - pairs(rows))));
-        lay(laid, LANES, LANES, (const uint16_t *)from + at, 1, row / 2, rows);
+        tgx_bf16_lay(laid, LANES, LANES, (const uint16_t *)from + at, 1, row / 2, rows);
         memset(to, 0, (size_t)(LANES * to_row));
         for (int64_t q = 0; q < all; q += 8)
             for (int i = 0; i < LANES; i += 8) turn((uint32_t *)(to + i * to_row) + q, to_row / 4, (const uint16_t *)(laid + q * LANES + i), 2 * LANES);

@@ -13,6 +13,7 @@
 #include "conv_bf16.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)
+#pragma GCC optimize("O2", "no-tree-vectorize")     /* vectors are written out */
 #include "conv_bf16_laid.h"
 #include "conv_bf16_sums.h"
 
@@ -186,7 +187,7 @@ INSTRUCTIONS static void turn_weights(const job_t *j, const uint16_t *from, int6
     for (int64_t at = 0; at < j->depth; at += 2 * LANES) {
         const int64_t n = at_most(j->depth - at, 2 * LANES), all = j->a_row / 4;
         if (n < 2 * LANES) memset(laid, 0, sizeof laid);
-        lay(laid, LANES, real, from + at * j->outputs + output, 1, j->outputs, n);
+        tgx_bf16_lay(laid, LANES, real, from + at * j->outputs + output, 1, j->outputs, n);
         for (int i = 0; i < LANES; i += 8)
             for (int q = 0; q < LANES && 2 * q < n; q += 8)
                 turn((uint32_t *)(to + i * j->a_row) + at / 2 + q, all, (const uint16_t *)(laid + q * LANES + i), 2 * LANES);

@@ -8,6 +8,7 @@
 #include "conv_bf16_sums.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)
+#pragma GCC optimize("O2", "no-tree-vectorize")     /* vectors are written out */
 #include "conv_bf16_laid.h"
 
 enum {
@@ -66,7 +67,7 @@ INSTRUCTIONS static int turn_grad(void *given, ptrdiff_t lo, ptrdiff_t hi) {
         const int64_t first = panel * j->w->columns, wide = panel_wide(j, panel), all = j->l.images * j->pairs;
         uint32_t *to = j->turned + group * turned_group(j) + first * all + image * j->pairs * wide;
         const uint16_t *from = j->grad + ((image * j->groups + group) * j->outputs + first) * j->positions;
-        lay(to, wide, at_most(j->outputs - first, j->w->columns), from, j->positions, 1, j->positions);
+        tgx_bf16_lay(to, wide, at_most(j->outputs - first, j->w->columns), from, j->positions, 1, j->positions);
         memset(to + pairs(j->positions) * wide, 0, (size_t)(4 * wide * (j->pairs - pairs(j->positions))));
     }
     return 0;

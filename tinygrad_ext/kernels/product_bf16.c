@@ -10,6 +10,36 @@
 #if defined(__x86_64__) && defined(__GNUC__)
 #include "product_bf16_parts.h"
 
+/* Pairs [first, last), one by one. */
+INSTRUCTIONS static void lay_each(uint32_t *to, int64_t all, int64_t real, const uint16_t *from, int64_t line, int64_t step, int64_t first, int64_t last) {
+    for (int64_t q = first; q < last; q++) {
+        for (int64_t i = 0; i < real; i++) {
+            const uint16_t *pair = from + i * line + 2 * q * step;
+            to[q * all + i] = pair[0] | (uint32_t)pair[step] << 16;
+        }
+        for (int64_t i = real; i < all; i++) to[q * all + i] = 0;
+    }
+}
+
+INSTRUCTIONS void tgx_bf16_lay(uint32_t *to, int64_t all, int64_t real, const uint16_t *from, int64_t line, int64_t step, int64_t k) {
+    const __m512i in_turn = turns();
+    int64_t q = 0;
+    if (line == 1 && real == all && all % LANES == 0)
+        for (; q < k / 2; q++)
+            for (int64_t i = 0; i < all; i += LANES) {
+                const uint16_t *pair = from + 2 * q * step + i;
+                const __m512i even = _mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)pair));
+                const __m512i odd = _mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)(pair + step)));
+                _mm512_storeu_si512(to + q * all + i, _mm512_permutex2var_epi16(even, in_turn, odd));
+            }
+    else if (step == 1 && real == all)
+        for (; q + 8 <= k / 2; q += 8)
+            for (int64_t i = 0; i < all; i += 8) turn(to + q * all + i, all, from + i * line + 2 * q, line);
+    lay_each(to, all, real, from, line, step, q, k / 2);
+    if (k % 2)
+        for (int64_t i = 0; i < all; i++) to[k / 2 * all + i] = i < real ? from[i * line + (k - 1) * step] : 0;
+}
+
 enum { ROWS = 8, VECTORS = 3, COLUMNS = VECTORS * LANES };
 
 static int64_t left_count(int64_t m, int64_t k) { return parts(m, ROWS) * ROWS * pairs(k); }       /* pairs of an item */
@@ -57,7 +87,7 @@ INSTRUCTIONS static int lay_left(void *context, ptrdiff_t lo, ptrdiff_t hi) {
     for (int64_t i = lo; i < hi; i++) {
         const int64_t item = i / j->left_panels, panel = i % j->left_panels;
         const uint16_t *from = (const uint16_t *)(p->a + tgx_item_place(p, p->a_step, item)) + panel * ROWS * s->a_row;
-        lay(j->left + i * ROWS * pairs(s->k), ROWS, at_most(s->m - panel * ROWS, ROWS), from, s->a_row, s->a_col, s->k);
+        tgx_bf16_lay(j->left + i * ROWS * pairs(s->k), ROWS, at_most(s->m - panel * ROWS, ROWS), from, s->a_row, s->a_col, s->k);
     }
     return 0;
 }
@@ -70,7 +100,7 @@ INSTRUCTIONS static int lay_right(void *context, ptrdiff_t lo, ptrdiff_t hi) {
         const int64_t item = i / j->right_panels, panel = i % j->right_panels, real = at_most(s->n - panel * COLUMNS, COLUMNS);
         const uint16_t *from = (const uint16_t *)(p->b + tgx_item_place(p, p->b_step, item)) + panel * COLUMNS * s->b_col;
         uint32_t *to = j->right + item * right_count(s->n, s->k) + panel * COLUMNS * pairs(s->k);
-        lay(to, parts(real, LANES) * LANES, real, from, s->b_col, s->b_row, s->k);
+        tgx_bf16_lay(to, parts(real, LANES) * LANES, real, from, s->b_col, s->b_row, s->k);
     }
     return 0;
 }

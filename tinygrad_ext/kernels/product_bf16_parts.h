@@ -32,42 +32,15 @@ INLINE void turn(uint32_t *to, int64_t all, const uint16_t *from, int64_t line) 
     }
 }
 
-/* Pairs [first, last) of `real` of `all` lines, `line` elements apart, side by side: pair 0 of all, then pair 1, ... `step` lies
- * between elements. */
-INLINE void lay_each(uint32_t *to, int64_t all, int64_t real, const uint16_t *from, int64_t line, int64_t step, int64_t first, int64_t last) {
-    for (int64_t q = first; q < last; q++) {
-        for (int64_t i = 0; i < real; i++) {
-            const uint16_t *pair = from + i * line + 2 * q * step;
-            to[q * all + i] = pair[0] | (uint32_t)pair[step] << 16;
-        }
-        for (int64_t i = real; i < all; i++) to[q * all + i] = 0;
-    }
-}
-
 /* Numbers of one vector, which are 0 to 15, and of a second, which begin at 32, in turn. */
 INLINE __m512i turns(void) {
     const __m512i lane = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
     return _mm512_or_si512(lane, _mm512_slli_epi32(_mm512_add_epi32(lane, _mm512_set1_epi32(32)), 16));
 }
 
-INLINE void lay(uint32_t *to, int64_t all, int64_t real, const uint16_t *from, int64_t line, int64_t step, int64_t k) {
-    const __m512i in_turn = turns();
-    int64_t q = 0;
-    if (line == 1 && real == all && all % LANES == 0)
-        for (; q < k / 2; q++)
-            for (int64_t i = 0; i < all; i += LANES) {
-                const uint16_t *pair = from + 2 * q * step + i;
-                const __m512i even = _mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)pair));
-                const __m512i odd = _mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)(pair + step)));
-                _mm512_storeu_si512(to + q * all + i, _mm512_permutex2var_epi16(even, in_turn, odd));
-            }
-    else if (step == 1 && real == all)
-        for (; q + 8 <= k / 2; q += 8)
-            for (int64_t i = 0; i < all; i += 8) turn(to + q * all + i, all, from + i * line + 2 * q, line);
-    lay_each(to, all, real, from, line, step, q, k / 2);
-    if (k % 2)
-        for (int64_t i = 0; i < all; i++) to[k / 2 * all + i] = i < real ? from[i * line + (k - 1) * step] : 0;
-}
+/* Pairs of `real` of `all` lines, `line` elements apart, side by side: pair 0 of all, then pair 1, ... `step` lies between elements,
+ * of which there are k; what is no element is zero. */
+void tgx_bf16_lay(uint32_t *to, int64_t all, int64_t real, const uint16_t *from, int64_t line, int64_t step, int64_t k);
 
 /* Where the sums of a tile go. */
 typedef struct {

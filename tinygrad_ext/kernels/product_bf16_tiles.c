@@ -69,7 +69,7 @@ INSTRUCTIONS static void lay_step(uint32_t *to, int64_t real, const uint16_t *fr
         return;
     }
     uint32_t turned[TILE] = {0};
-    lay(turned, EDGE, real, from, line, step, k < 2 * EDGE ? k : 2 * EDGE);
+    tgx_bf16_lay(turned, EDGE, real, from, line, step, k < 2 * EDGE ? k : 2 * EDGE);
     turn_tile(to, turned);
 }
 
@@ -97,7 +97,7 @@ INSTRUCTIONS static int lay_right(void *context, ptrdiff_t lo, ptrdiff_t hi) {
         const int64_t wide = parts(real, EDGE) * EDGE;
         const uint16_t *from = (const uint16_t *)(p->b + tgx_item_place(p, p->b_step, item)) + panel * BLOCK * s->b_col;
         uint32_t *to = j->right + item * side_count(s->n, s->k) + panel * BLOCK * all;
-        lay(to, wide, real, from, s->b_col, s->b_row, s->k);
+        tgx_bf16_lay(to, wide, real, from, s->b_col, s->b_row, s->k);
         memset(to + pairs(s->k) * wide, 0, (size_t)(4 * wide * (all - pairs(s->k))));
     }
     return 0;
