@@ -17,10 +17,13 @@
 #include "conv_bf16_laid.h"
 #include "conv_bf16_sums.h"
 
+static const double MOST_WORK = 1e15;     /* 63 bits count every size then */
 enum {
     LEAST_LINES = 8,           /* rows and columns of a product; with fewer half of its lanes and more are empty */
     LEAST_DEPTH = 16,
-    LEAST_WORK = 1 << 18,      /* multiplications */
+    LEAST_POSITIONS = 4,       /* columns of a product, and depth of the one that sums over them */
+    LEAST_SUM = 32,
+    LEAST_WORK = 1 << 18,      /* multiplications; a quarter of what the gradient of the weights needs */
     MOST_CLASSES = 16,         /* of positions of the input's gradient */
     MOST_SPREAD = 16,          /* times the elements of a plane that its padded copy may have */
     STRETCH = 512,             /* pairs of depth at a time */
@@ -88,7 +91,8 @@ static int64_t plan(job_t *j, const tgx_conv_sizes *g, int which, int64_t most_s
     j->channels = (back ? g->outputs : g->channels) / g->groups, j->outputs = (back ? g->channels : g->outputs) / g->groups;
     j->out_h = back ? g->size[1] : g->out[1], j->out_w = back ? g->size[2] : g->out[2];
     j->l = (laid_t){.images = g->n, .planes = j->channels * g->groups, .height = back ? g->out[1] : g->size[1],
-                    .width = back ? g->out[2] : g->size[2], .low_y = INT64_MAX, .high_y = INT64_MIN, .low_x = INT64_MAX, .high_x = INT64_MIN};
+                    .width = back ? g->out[2] : g->size[2], .low_y = INT64_MAX, .high_y = INT64_MIN, .low_x = INT64_MAX,
+                    .high_x = INT64_MIN};
     for (int64_t k = 0; k < classes(j); k++) {
         if (!enter_class(j, k)) continue;
         reach(&j->l.low_y, &j->l.high_y, &j->y, (j->l.rows - 1) * j->l.step_y);
@@ -115,21 +119,26 @@ static int are_near(const tgx_conv_sizes *g, int which) {
     return times < MOST_SPREAD;
 }
 
-/* The choice between products of bfloat16 and operands that are widened, as those of volumes are. */
+/* The choice between products of bfloat16 and operands that are widened, by what took less time. */
 static int gains(const tgx_conv_sizes *g, int which) {
     if (g->dims > 2 || !tgx_bf16_panels_here() || !has_sizes(g) || !are_near(g, which)) return 0;
-    const int64_t lines = (which == TGX_CONV_INPUT_GRAD ? g->channels : g->outputs) / g->groups;
-    const int64_t depth = (which == TGX_CONV_INPUT_GRAD ? g->outputs : g->channels) / g->groups * g->kernel[1] * g->kernel[2];
-    const double work = (double)g->n * (double)g->out[1] * (double)g->out[2] * (double)g->outputs * (double)(g->channels / g->groups)
-                        * (double)g->kernel[1] * (double)g->kernel[2];
-    if (which == TGX_CONV_INPUT_GRAD && g->stride[1] * g->stride[2] > MOST_CLASSES) return 0;
-    return lines >= LEAST_LINES && depth >= LEAST_DEPTH && work >= LEAST_WORK && work < 1e15;
+    const int64_t outputs = g->outputs / g->groups, channels = g->channels / g->groups, kernel = g->kernel[1] * g->kernel[2];
+    const double positions = (double)g->n * (double)g->out[1] * (double)g->out[2];
+    const double work = positions * (double)g->outputs * (double)channels * (double)kernel;
+    if (work >= MOST_WORK) return 0;
+    if (which == TGX_CONV_WEIGHT_GRAD)
+        return outputs >= LEAST_LINES && channels * kernel >= LEAST_DEPTH && positions >= LEAST_SUM && work >= 4 * LEAST_WORK;
+    if (positions < LEAST_POSITIONS || work < LEAST_WORK) return 0;
+    if (which == TGX_CONV_FORWARD) return outputs >= LEAST_LINES && channels * kernel >= LEAST_DEPTH;
+    const int64_t each = g->stride[1] * g->stride[2];      /* classes of positions, which share the taps */
+    return each <= MOST_CLASSES && channels >= LEAST_LINES && outputs * kernel >= (each > 1 ? 2 * each : 1) * LEAST_DEPTH;
 }
 
 int tgx_conv_bf16_room(tgx_call *c, const tgx_conv_sizes *g, int dtype, int which) {
     job_t j;
     if (dtype != TGX_BF16 || !gains(g, which))
-        return tgx_fail(c, TGX_NOT_IMPLEMENTED_ERROR, "convolution is not computed in '%s': convert the operands, for example with .float()",
+        return tgx_fail(c, TGX_NOT_IMPLEMENTED_ERROR, "convolution is not computed in '%s': convert the operands, for "
+                        "example with .float()",
                         tgx_dtype_title(dtype));
     if (c->meta) return 0;
     c->notes[0] = c->services->num_threads();
@@ -164,7 +173,8 @@ INSTRUCTIONS static int lay_some(void *given, ptrdiff_t lo, ptrdiff_t hi) {
             }
             for (int64_t phase = 0; phase < l->phases; phase++, to += l->line) {
                 const int64_t x = l->low_x + phase, first = x < 0 ? at_most(parts(-x, l->step_x), l->line) : 0;
-                const int64_t last = y < 0 || y >= l->height || x >= l->width ? first : most(first, at_most(l->line, parts(l->width - x, l->step_x)));
+                const int64_t inside = y >= 0 && y < l->height && x < l->width ? at_most(l->line, parts(l->width - x, l->step_x)) : 0;
+                const int64_t last = most(first, inside);
                 memset(to, 0, (size_t)(2 * first));
                 copy_apart(to + first, l->from + (i * l->height + y) * l->width + x + first * l->step_x, last - first, l->step_x);
                 memset(to + last, 0, (size_t)(2 * (l->line - last)));
@@ -194,10 +204,15 @@ INSTRUCTIONS static void turn_weights(const job_t *j, const uint16_t *from, int6
     }
 }
 
+/* The number in the kernel of tap t of a class. */
+static inline int64_t number_of(const job_t *j, int64_t t) {
+    const int64_t y = j->y.which + t / j->x.count * j->y.which_step;
+    return y * j->g->kernel[2] + j->x.which + t % j->x.count * j->x.which_step;
+}
+
 /* Rows of weights for 16 outputs of the map; of the turned ones the taps that reach, from channel to channel. */
 INSTRUCTIONS static void lay_outputs(const job_t *j, const uint16_t *from, int64_t output, char *to) {
     const int64_t real = at_most(j->outputs - output, LANES), taps = j->y.count * j->x.count;
-    int64_t number[GATHERED];
     uint16_t order[GATHERED] = {0};
     memset(to, 0, (size_t)(LANES * j->a_row));
     if (j->which == TGX_CONV_FORWARD) {
@@ -208,18 +223,16 @@ INSTRUCTIONS static void lay_outputs(const job_t *j, const uint16_t *from, int64
         turn_weights(j, from, output, to);
         return;
     }
-    for (int64_t t = 0; t < at_most(taps, GATHERED); t++)
-        number[t] = (j->y.which + t / j->x.count * j->y.which_step) * j->g->kernel[2] + j->x.which + t % j->x.count * j->x.which_step,
-        order[t] = (uint16_t)number[t];
+    for (int64_t t = 0; t < at_most(taps, GATHERED); t++) order[t] = (uint16_t)number_of(j, t);
     const __m512i permuted = _mm512_loadu_si512(order);
-    const __mmask32 given = (__mmask32)(((uint64_t)1 << at_most(j->kernel, GATHERED)) - 1), reached = (__mmask32)(((uint64_t)1 << at_most(taps, GATHERED)) - 1);
+    const __mmask32 given = (__mmask32)(((uint64_t)1 << at_most(j->kernel, GATHERED)) - 1);
+    const __mmask32 reached = (__mmask32)(((uint64_t)1 << at_most(taps, GATHERED)) - 1);
     for (int64_t c = 0; c < j->channels; c++)
         for (int64_t r = 0; r < real; r++) {
             const uint16_t *own = from + (c * j->outputs + output + r) * j->kernel;
             uint16_t *row = (uint16_t *)(to + r * j->a_row) + c * taps;
-            if (j->kernel <= GATHERED) _mm512_mask_storeu_epi16(row, reached, _mm512_permutexvar_epi16(permuted, _mm512_maskz_loadu_epi16(given, own)));
-            else for (int64_t t = 0; t < taps; t++)
-                row[t] = own[(j->y.which + t / j->x.count * j->y.which_step) * j->g->kernel[2] + j->x.which + t % j->x.count * j->x.which_step];
+            if (j->kernel > GATHERED) for (int64_t t = 0; t < taps; t++) row[t] = own[number_of(j, t)];
+            else _mm512_mask_storeu_epi16(row, reached, _mm512_permutexvar_epi16(permuted, _mm512_maskz_loadu_epi16(given, own)));
         }
 }
 
@@ -228,7 +241,8 @@ static int lay_weights(void *given, ptrdiff_t lo, ptrdiff_t hi) {
     const job_t *j = given;
     const int64_t strips = parts(j->outputs, LANES);
     for (ptrdiff_t i = lo; i < hi; i++)
-        lay_outputs(j, j->weight + i / strips * j->outputs * j->channels * j->kernel, i % strips * LANES, (char *)j->left + i * LANES * j->a_row);
+        lay_outputs(j, j->weight + i / strips * j->outputs * j->channels * j->kernel, i % strips * LANES,
+                    (char *)j->left + i * LANES * j->a_row);
     return 0;
 }
 
@@ -240,7 +254,8 @@ static int lies_in_rows(const job_t *j) {
 /* ---- columns and results ----------------------------------------------------------------------------------------- */
 
 /* A vector of lanes from so many pieces, for `count` pairs of places. */
-INLINE void lay_vector(const int n, const piece_t *piece, const uint16_t *from, const int64_t *place, int64_t count, int64_t wide, uint32_t *to) {
+INLINE void lay_vector(const int n, const piece_t *piece, const uint16_t *from, const int64_t *place, int64_t count, int64_t wide,
+                       uint32_t *to) {
     const __m512i in_turn = turns();
     for (int64_t i = 0; i < count; i++, place += 2, to += wide) {
         const uint16_t *even = from + place[0], *odd = from + place[1];
@@ -254,8 +269,8 @@ INLINE void lay_vector(const int n, const piece_t *piece, const uint16_t *from, 
 }
 
 /* Pairs [first, first + count) of the depth for the positions of some pieces. An odd depth ends with half a pair. */
-INSTRUCTIONS static void lay_columns(const job_t *j, const uint16_t *from, const piece_t *piece, int64_t n, int64_t first, int64_t count,
-                                     int64_t wide, uint32_t *to) {
+INSTRUCTIONS static void lay_columns(const job_t *j, const uint16_t *from, const piece_t *piece, int64_t n, int64_t first,
+                                     int64_t count, int64_t wide, uint32_t *to) {
     const int64_t *place = j->places + 2 * first, full = most(0, at_most(count, j->depth / 2 - first));
     memset(to + full * wide, 0, (size_t)(4 * (count - full) * wide));
     for (int64_t k = 0, last; k < n; k = last) {
@@ -274,7 +289,8 @@ INSTRUCTIONS static void lay_columns(const job_t *j, const uint16_t *from, const
 }
 
 /* The sums of some rows, rounded, to their pieces of the result. */
-INSTRUCTIONS static void take(const job_t *j, const float *sums, const piece_t *piece, int64_t n, int64_t rows, const uint16_t *bias, uint16_t *out) {
+INSTRUCTIONS static void take(const job_t *j, const float *sums, const piece_t *piece, int64_t n, int64_t rows, const uint16_t *bias,
+                              uint16_t *out) {
     uint16_t lanes[LANES];
     for (int64_t r = 0; r < rows; r++, out += j->out_h * j->out_w) {
         const float *own = sums + r / LANES * j->w->strip + r % LANES * j->w->row;
@@ -298,9 +314,11 @@ INSTRUCTIONS static void take(const job_t *j, const float *sums, const piece_t *
 /* Units are (group, panel of positions, part of the outputs). */
 static void run_unit(const job_t *j, int64_t unit, char *room) {
     const laid_t *l = &j->l;
-    const int64_t top = unit % j->parts * j->part_rows, group = unit / j->parts / j->panels, first = unit / j->parts % j->panels * j->w->columns;
+    const int64_t top = unit % j->parts * j->part_rows, group = unit / j->parts / j->panels;
+    const int64_t first = unit / j->parts % j->panels * j->w->columns;
     const int64_t count = at_most(l->images * l->rows * l->cols - first, j->w->columns), rows = at_most(j->outputs - top, j->part_rows);
-    const int joined = l->direct && l->cols == l->line && l->step_y == 1, together = j->out_x == 1 && j->out_y == 1 && l->cols == j->out_w;
+    const int joined = l->direct && l->cols == l->line && l->step_y == 1;
+    const int together = j->out_x == 1 && j->out_y == 1 && l->cols == j->out_w;
     const int64_t strip = parts(j->outputs, LANES) * LANES, out_plane = j->out_h * j->out_w, first_output = group * j->outputs + top;
     piece_t in[MOST_PIECES], out[MOST_PIECES];
     const int64_t from = cut(in, first, count, joined ? 1 : l->rows, joined ? l->rows * l->cols : l->cols, l->planes * l->plane,
@@ -323,7 +341,8 @@ static int run_shares(void *given, ptrdiff_t lo, ptrdiff_t hi) {
     const job_t *j = given;
     const int64_t units = j->groups * j->panels * j->parts;
     for (; lo < hi; lo++)
-        for (int64_t unit = units * lo / j->shares; unit < units * (lo + 1) / j->shares; unit++) run_unit(j, unit, j->room + lo * j->room_size);
+        for (int64_t unit = units * lo / j->shares; unit < units * (lo + 1) / j->shares; unit++)
+            run_unit(j, unit, j->room + lo * j->room_size);
     return 0;
 }
 
@@ -360,9 +379,12 @@ int tgx_conv_bf16_input_grad(tgx_call *c, const tgx_conv_sizes *g, const tgx_ten
 }
 #else
 int tgx_conv_bf16_room(tgx_call *c, const tgx_conv_sizes *g, int dtype, int which) {
-    return tgx_fail(c, TGX_NOT_IMPLEMENTED_ERROR, "convolution is not computed in '%s': convert the operands, for example with .float()",
+    return tgx_fail(c, TGX_NOT_IMPLEMENTED_ERROR, "convolution is not computed in '%s': convert the operands, for "
+                    "example with .float()",
                     tgx_dtype_title(dtype));
 }
-int tgx_conv_bf16_forward(tgx_call *c, const tgx_conv_sizes *g, const tgx_tensor *x, const tgx_tensor *w, const tgx_tensor *bias) { return TGX_FAILED; }
+int tgx_conv_bf16_forward(tgx_call *c, const tgx_conv_sizes *g, const tgx_tensor *x, const tgx_tensor *w, const tgx_tensor *bias) {
+    return TGX_FAILED;
+}
 int tgx_conv_bf16_input_grad(tgx_call *c, const tgx_conv_sizes *g, const tgx_tensor *grad, const tgx_tensor *w) { return TGX_FAILED; }
 #endif

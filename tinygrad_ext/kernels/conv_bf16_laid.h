@@ -64,7 +64,8 @@ INLINE void copy_lanes(uint16_t *to, const uint16_t *from, int64_t n) {
 typedef struct { int64_t at; uint32_t vector, mask; } piece_t;
 
 /* The pieces of positions [first, first + count), rows of `cols` with the given steps between images, rows and columns. */
-static inline int64_t cut(piece_t *to, int64_t first, int64_t count, int64_t rows, int64_t cols, int64_t image, int64_t row, int64_t col) {
+static inline int64_t cut(piece_t *to, int64_t first, int64_t count, int64_t rows, int64_t cols, int64_t image, int64_t row,
+                          int64_t col) {
     int64_t n = 0;
     for (int64_t lane = 0; lane < count; n++) {
         const int64_t q = first + lane, y = q / cols, x = q % cols, in = lane % LANES;

@@ -3,8 +3,8 @@
  *
  * The gradient is laid out once, for it serves all lines. Some lines at a time are copied for a stretch of positions, a row of a
  * plane after the other, and meet all outputs; their sums stay in float32 until the last image is through, and are turned when they
- * are rounded, so that weights are written in their order. Threads get lines, so each sum runs in the order of its pairs. Positions of an
- * image fill whole pairs. Rejected: outputs in the rows of the product, for which the columns, not the gradient, would be turned. */
+ * are rounded, so that weights are written in their order. Threads get lines, so each sum runs in the order of its pairs. Positions of
+ * an image fill whole pairs. Rejected: outputs in the rows of the product, for which the columns, not the gradient, would be turned. */
 #include "conv_bf16_sums.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -36,11 +36,11 @@ static int64_t turned_group(const job_t *j) { return parts(j->outputs, LANES) * 
 
 static int64_t plan(job_t *j, const tgx_conv_sizes *g, int64_t most_shares) {
     const taps_t y = all_taps(g->kernel[1], -g->pad[1], g->dilation[1]), x = all_taps(g->kernel[2], -g->pad[2], g->dilation[2]);
-    *j = (job_t){.w = tgx_bf16_panels_here(), .groups = g->groups, .channels = g->channels / g->groups, .outputs = g->outputs / g->groups,
-                 .positions = g->out[1] * g->out[2]};
-    j->l = (laid_t){.images = g->n, .planes = g->channels, .height = g->size[1], .width = g->size[2], .rows = g->out[1], .cols = g->out[2],
-                    .step_y = g->stride[1], .step_x = g->stride[2], .low_y = INT64_MAX, .high_y = INT64_MIN, .low_x = INT64_MAX,
-                    .high_x = INT64_MIN};
+    *j = (job_t){.w = tgx_bf16_panels_here(), .groups = g->groups, .channels = g->channels / g->groups,
+                 .outputs = g->outputs / g->groups, .positions = g->out[1] * g->out[2]};
+    j->l = (laid_t){.images = g->n, .planes = g->channels, .height = g->size[1], .width = g->size[2], .rows = g->out[1],
+                    .cols = g->out[2], .step_y = g->stride[1], .step_x = g->stride[2], .low_y = INT64_MAX, .high_y = INT64_MIN,
+                    .low_x = INT64_MAX, .high_x = INT64_MIN};
     reach(&j->l.low_y, &j->l.high_y, &y, (g->out[1] - 1) * g->stride[1]);
     reach(&j->l.low_x, &j->l.high_x, &x, (g->out[2] - 1) * g->stride[2]);
     plan_laid(&j->l);
@@ -48,10 +48,12 @@ static int64_t plan(job_t *j, const tgx_conv_sizes *g, int64_t most_shares) {
     j->pairs = parts(pairs(j->positions), j->w->deep) * j->w->deep;
     j->chunk = most(1, at_most(STRETCH / j->pairs, g->n));
     j->a_row = (parts(4 * most(at_most(j->pairs, STRETCH), j->chunk * j->pairs), 64) | 1) * 64;
-    j->panels = parts(j->outputs, j->w->columns), j->panel_blocks = parts(j->panels, BLOCK_PANELS), j->line_blocks = parts(j->lines, BLOCK_LINES);
+    j->panels = parts(j->outputs, j->w->columns), j->panel_blocks = parts(j->panels, BLOCK_PANELS);
+    j->line_blocks = parts(j->lines, BLOCK_LINES);
     j->shares = at_most(most_shares, j->groups * j->panel_blocks * j->line_blocks);
     j->room_size = BLOCK_LINES * j->a_row + 4 * BLOCK_PANELS * tgx_bf16_sums_count(j->w, BLOCK_LINES);
-    return laid_bytes(&j->l) + lines_of_cache(8 * j->lines) + lines_of_cache(4 * j->groups * turned_group(j)) + j->shares * j->room_size;
+    return laid_bytes(&j->l) + lines_of_cache(8 * j->lines) + lines_of_cache(4 * j->groups * turned_group(j))
+           + j->shares * j->room_size;
 }
 
 int64_t tgx_conv_bf16_sums_room(const tgx_call *c, const tgx_conv_sizes *g) {
@@ -88,8 +90,8 @@ INLINE void copy_line(const job_t *j, const uint16_t *from, int64_t first, int64
 }
 
 /* Some lines for pairs [first, last) of an image, or for all pairs of several images; behind an odd number of positions zeros. */
-INSTRUCTIONS static void lay_lines(const job_t *j, int64_t group, int64_t line, int64_t n, int64_t image, int64_t images, int64_t first, int64_t last,
-                                   char *to) {
+INSTRUCTIONS static void lay_lines(const job_t *j, int64_t group, int64_t line, int64_t n, int64_t image, int64_t images,
+                                   int64_t first, int64_t last, char *to) {
     const int64_t end = at_most(2 * last, j->positions), behind = 2 * last - end;
     for (int64_t r = 0; r < n; r++)
         for (int64_t i = 0; i < images; i++) {
@@ -120,7 +122,9 @@ INSTRUCTIONS static void take(const job_t *j, const float *sums, int64_t lines, 
 static void run_unit(const job_t *j, int64_t unit, char *room) {
     const int64_t line = unit % j->line_blocks * BLOCK_LINES, group = unit / j->line_blocks / j->panel_blocks;
     const int64_t panel = unit / j->line_blocks % j->panel_blocks * BLOCK_PANELS, last = at_most(panel + BLOCK_PANELS, j->panels);
-    const int64_t lines = at_most(j->lines - line, BLOCK_LINES), all = j->l.images * j->pairs, each = tgx_bf16_sums_count(j->w, BLOCK_LINES);
+    const int64_t lines = at_most(j->lines - line, BLOCK_LINES), all = j->l.images * j->pairs;
+    const int64_t each = tgx_bf16_sums_count(j->w, BLOCK_LINES);
+    const uint32_t *own = j->turned + group * turned_group(j);
     float *sums = (float *)(room + BLOCK_LINES * j->a_row);
     for (int64_t image = 0; image < j->l.images; image += j->chunk)
         for (int64_t first = 0; first < j->pairs; first += STRETCH) {
@@ -128,8 +132,9 @@ static void run_unit(const job_t *j, int64_t unit, char *room) {
             lay_lines(j, group, line, lines, image, images, first, end, room);
             for (int64_t p = panel; p < last; p++) {
                 const int64_t wide = panel_wide(j, p);
-                const tgx_bf16_panel x = {.a = room, .a_row = j->a_row, .rows = lines, .wide = wide, .pairs = images == 1 ? end - first : images * j->pairs,
-                                          .b = j->turned + group * turned_group(j) + p * j->w->columns * all + (image * j->pairs + first) * wide,
+                const tgx_bf16_panel x = {.a = room, .a_row = j->a_row, .rows = lines, .wide = wide,
+                                          .pairs = images == 1 ? end - first : images * j->pairs,
+                                          .b = own + p * j->w->columns * all + (image * j->pairs + first) * wide,
                                           .sums = sums + (p - panel) * each, .first = image + first == 0};
                 j->w->multiply(&x);
             }
@@ -162,7 +167,8 @@ int tgx_conv_bf16_weight_grad(tgx_call *c, const tgx_conv_sizes *g, const tgx_te
     j.room = (char *)j.turned + lines_of_cache(4 * j.groups * turned_group(&j));
     fill_places(&j.l, j.channels, &down, &across, j.places);
     if ((code = tgx_conv_bf16_lay_planes(c, &j.l))) return code;
-    if ((code = tgx_range(c, turn_grad, &j, j.groups * j.panels * j.l.images, TGX_SMALL / (j.positions * j.w->columns) + 1))) return code;
+    const int64_t grain = TGX_SMALL / (j.positions * j.w->columns) + 1;
+    if ((code = tgx_range(c, turn_grad, &j, j.groups * j.panels * j.l.images, grain))) return code;
     return tgx_range(c, run_shares, &j, j.shares, 1);
 }
 #else

@@ -11,7 +11,8 @@
 #include "product_bf16_parts.h"
 
 /* Pairs [first, last), one by one. */
-INSTRUCTIONS static void lay_each(uint32_t *to, int64_t all, int64_t real, const uint16_t *from, int64_t line, int64_t step, int64_t first, int64_t last) {
+INSTRUCTIONS static void lay_each(uint32_t *to, int64_t all, int64_t real, const uint16_t *from, int64_t line, int64_t step, int64_t first,
+                                  int64_t last) {
     for (int64_t q = first; q < last; q++) {
         for (int64_t i = 0; i < real; i++) {
             const uint16_t *pair = from + i * line + 2 * q * step;
@@ -208,8 +209,8 @@ static void multiply_panel(const tgx_bf16_panel *x) {
 }
 
 const tgx_bf16_panels *tgx_bf16_panels_here(void) {
-    static const tgx_bf16_panels vectors = {.columns = COLUMNS, .tall = ROWS, .deep = 1, .strip = TGX_BF16_ROWS * COLUMNS, .vector = LANES,
-                                            .row = COLUMNS, .multiply = multiply_panel};
+    static const tgx_bf16_panels vectors = {.columns = COLUMNS, .tall = ROWS, .deep = 1, .strip = TGX_BF16_ROWS * COLUMNS,
+                                            .vector = LANES, .row = COLUMNS, .multiply = multiply_panel};
     return tgx_has_bf16_tiles() ? &tgx_bf16_tile_panels : has_instruction() ? &vectors : NULL;
 }
 #else

@@ -36,5 +36,7 @@ typedef struct {
 
 /* NULL: the processor does not multiply bfloat16. */
 const tgx_bf16_panels *tgx_bf16_panels_here(void);
-static inline int64_t tgx_bf16_sums_count(const tgx_bf16_panels *w, int64_t rows) { return (rows + w->tall - 1) / w->tall * w->tall * w->columns; }
+static inline int64_t tgx_bf16_sums_count(const tgx_bf16_panels *w, int64_t rows) {
+    return (rows + w->tall - 1) / w->tall * w->tall * w->columns;
+}
 #endif

@@ -250,8 +250,8 @@ static void multiply_laid(const tgx_bf16_panel *p) {
     close_tiles();
 }
 
-const tgx_bf16_panels tgx_bf16_tile_panels = {.columns = BLOCK, .tall = BLOCK, .deep = EDGE, .strip = 2 * TILE, .vector = TILE, .row = EDGE,
-                                              .multiply = multiply_laid};
+const tgx_bf16_panels tgx_bf16_tile_panels = {.columns = BLOCK, .tall = BLOCK, .deep = EDGE, .strip = 2 * TILE, .vector = TILE,
+                                              .row = EDGE, .multiply = multiply_laid};
 
 static int lies_in_tiles(const tgx_shape *s) { return s->a_col == 1 && s->k % (2 * EDGE) == 0 && s->m % EDGE == 0; }
 
