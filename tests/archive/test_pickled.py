@@ -3,6 +3,7 @@
 import argparse
 import io
 import pickle
+import zipfile
 from collections import defaultdict
 
 import numpy as np
@@ -118,3 +119,37 @@ def test_reads_what_pytorch_pickled(tmp_path):
         expected = model(torch.from_numpy(x)).detach().numpy()
         np.testing.assert_allclose(again["model"](tg.from_numpy(x)).detach().numpy(), expected, 1e-5)
     assert tg.load(tmp_path / "x", map_location="meta", weights_only=False)["args"].kind is tg.float16
+
+
+def of_python_2(path, text):
+    """A file as Python 2 wrote it, whose texts are bytes."""
+    pickled = b"\x80\x02U" + bytes([len(text)]) + text + b"."
+    tg.save({"a": 1}, path, format="torch")
+    with zipfile.ZipFile(path) as archive:
+        entries = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in entries.items():
+            archive.writestr(name, pickled if name.endswith("/data.pkl") else data)
+
+
+def test_texts_of_python_2_are_in_the_encoding_that_is_told(tmp_path):
+    path = tmp_path / "x"
+    of_python_2(path, "é".encode("latin1"))
+    assert tg.load(path, weights_only=False, encoding="latin1") == "é"
+    assert tg.load(path, weights_only=False, encoding="bytes") == b"\xe9"
+    assert tg.load(path, weights_only=False, errors="replace") == "\N{REPLACEMENT CHARACTER}"
+    with pytest.raises(UnicodeDecodeError):
+        tg.load(path, weights_only=False)
+    with pytest.raises(TypeError):
+        tg.load(path, weights_only=False, encoding=3)
+
+
+def test_what_only_pickle_knows_is_refused_where_it_does_not_read(tmp_path):
+    path = tmp_path / "x"
+    for format in ("safetensors", "torch"):
+        tg.save({"a": tg.ones(1)}, path, format=format)
+        with pytest.warns(UserWarning, match="encoding='latin1' has an effect with weights_only=False only"):
+            assert tg.load(path, encoding="latin1")["a"].item() == 1
+        assert tg.load(path, weights_only=False, encoding="latin1")["a"].item() == 1
+        with pytest.raises(TypeError, match="load.. got an unexpected keyword argument 'fix_imports'"):
+            tg.load(path, fix_imports=True)

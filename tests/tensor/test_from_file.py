@@ -28,9 +28,20 @@ def test_shared_files_become_longer_and_no_elements_are_a_tensor_too(tmp_path):
     assert tg.from_file(path, size=1).dtype is tg.float32
 
 
+def test_storages_over_shared_files_make_them(tmp_path):
+    path = tmp_path / "bytes"
+    storage = tg.UntypedStorage.from_file(str(path), shared=True, nbytes=5)
+    storage[1] = 7
+    assert path.read_bytes() == b"\0\7\0\0\0" and storage.filename == str(path)
+    assert tg.UntypedStorage.from_file(str(path), nbytes=2).tolist() == [0, 7]
+    assert tg.UntypedStorage.from_file(str(path)).nbytes() == 0
+
+
 def test_what_is_refused(tmp_path):
-    with pytest.raises(OSError, match="nothing"):
+    with pytest.raises(RuntimeError, match="unable to open .*nothing: there is no such file"):
         tg.from_file(tmp_path / "nothing", size=1)
+    with pytest.raises(OSError, match="nothing"):
+        tg.from_file(tmp_path / "nothing" / "below", shared=True, size=1)
     (tmp_path / "short").write_bytes(b"1234")
     with pytest.raises(RuntimeError, match="has 4 bytes, and 8 are wanted"):
         tg.from_file(tmp_path / "short", size=2)

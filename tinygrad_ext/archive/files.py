@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import sys
+import warnings
 
 from tinygrad_ext.archive import layout, safetensors_file
 from tinygrad_ext.archive.budget import MOST_OBJECTS, Budget
@@ -92,7 +93,7 @@ def _save_pickled(obj, f):
 
 
 @boundary
-def load(f, map_location=None, pickle_module=None, *, weights_only=True, mmap=None, max_objects=MOST_OBJECTS, **_):
+def load(f, map_location=None, pickle_module=None, *, weights_only=True, mmap=None, max_objects=MOST_OBJECTS, **texts):
     """The object that `save` wrote, or a PyTorch checkpoint's, or the tensors of any safetensors file as a dict.
 
     Args:
@@ -103,6 +104,7 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=True, mmap=No
         mmap: True leaves the numbers in the file at a path, which the system reads when they are used; a write stays in
             this process. Whoever cuts that file off meanwhile ends this process (SIGBUS) at the next use.
         max_objects: the most containers, numbers and texts that a file may hold.
+        encoding: of the texts of Python 2, with weights_only=False, by default utf-8; else it warns.
 
     Raises RuntimeError for a damaged or foreign file, with what is wrong about it. Takes no more memory than the file
     is large, beside its objects.
@@ -112,8 +114,19 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=True, mmap=No
         if weights_only is not None and not weights_only and _is_pytorchs(source):
             from tinygrad_ext.archive import pickled  # lazy: brings pickle and zipfile
 
-            return pickled.read(source, onto, Budget(max_objects))
+            return pickled.read(source, onto, Budget(max_objects), **texts)
+        _check_texts(weights_only is None or weights_only, **texts)
         return _load(source, name, onto, Budget(max_objects))
+
+
+def _check_texts(weights_only, encoding=None, **others):
+    """Refuse what only pickle's own reader knows, and say that an encoding is not used."""
+    if weights_only and others:
+        raise TypeError(
+            f"load() got an unexpected keyword argument '{next(iter(others))}': weights_only=True knows none"
+        )
+    if weights_only and encoding is not None:
+        warnings.warn(f"load(): encoding={encoding!r} has an effect with weights_only=False only", stacklevel=4)
 
 
 def target(map_location):

@@ -5,6 +5,7 @@ modules mean ours, so that a whole model that PyTorch saved comes back as one of
 attributes.
 """
 
+import functools
 import importlib
 import pickle
 
@@ -44,8 +45,8 @@ def write(file, obj):
 class _Reader(pickle.Unpickler):
     storages_follow = False
 
-    def __init__(self, file, storage_of, budget):
-        super().__init__(file, encoding="utf-8")  # of the texts of Python 2, as in PyTorch
+    def __init__(self, file, storage_of, budget, **texts):
+        super().__init__(file, **texts)
         self._storage_of, self._storages = storage_of, {}
 
     def persistent_load(self, reference):
@@ -77,7 +78,8 @@ def _from_type(rebuild, kind, args, state):
     return made
 
 
-def read(source, onto, budget):
-    """The object in a PyTorch file, made by whatever the file names."""
-    made = read_with(_Reader, source, budget)
+def read(source, onto, budget, *, encoding="utf-8", errors="strict", fix_imports=True):
+    """The object in a PyTorch file, made by whatever the file names; the others are Python's, of files of Python 2."""
+    reader = functools.partial(_Reader, encoding=encoding, errors=errors, fix_imports=fix_imports)
+    made = read_with(reader, source, budget)
     return settled(made, onto) if onto is not None and onto.type == "meta" else made

@@ -240,7 +240,7 @@ class Module(Walking, Converting, Saving, Hooking):
             self._modules[name] = call_registration_hooks("module", self, name, value)
         elif isinstance(value, Buffer) and not self._is_part(name):
             self._make_room(name, "_buffers")
-            self.register_buffer(name, value, value.persistent)
+            self._take_buffer(name, value, value.persistent)
         elif name in attributes:
             self._set_known(name, value)
         else:
@@ -261,9 +261,24 @@ class Module(Walking, Converting, Saving, Hooking):
         elif name in self._buffers:
             if value is not None and not isinstance(value, Tensor):
                 self._only_none(name, value, "buffer", "torch.nn.Buffer, torch.Tensor or None expected")
-            self._buffers[name] = call_registration_hooks("buffer", self, name, value)
+            self._take_buffer(name, value, name not in self._non_persistent_buffers_set)
         else:
             object.__setattr__(self, name, value)
+
+    def _take_buffer(self, name, value, persistent):
+        """Register what is assigned; a class whose own `register_buffer` knows no `persistent` is not told it."""
+        if getattr(self.register_buffer, "__func__", None) is not Module.register_buffer:
+            import inspect  # lazy: few classes have their own, and it takes long
+
+            if "persistent" not in inspect.signature(self.register_buffer).parameters:
+                if not persistent:
+                    raise RuntimeError(
+                        f"{_type_name(self)}.register_buffer() takes no argument 'persistent', so that the buffer "
+                        f"'{name}', which is not persistent, cannot be assigned: give the method that argument"
+                    )
+                self.register_buffer(name, value)
+                return
+        self.register_buffer(name, value, persistent)
 
     def _is_part(self, name):
         attributes = self.__dict__

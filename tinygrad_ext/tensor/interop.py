@@ -246,8 +246,8 @@ def from_file(filename, shared=None, size=0, *, dtype=None, layout=None, device=
         dtype: of the elements, by default the default dtype.
 
     Raises:
-        OSError: there is no such file, or it cannot be mapped.
-        RuntimeError: the file is too short and not shared.
+        OSError: the file cannot be made or mapped.
+        RuntimeError: there is no such file, or it is too short, and it is not shared.
 
         >>> import os, tempfile, tinygrad_ext as tg
         >>> path = os.path.join(tempfile.mkdtemp(), "numbers")
@@ -255,12 +255,22 @@ def from_file(filename, shared=None, size=0, *, dtype=None, layout=None, device=
         >>> tg.from_file(path, size=2, dtype=tg.int32).tolist()
         [0, 1]
     """
-    import mmap  # lazy: most programs map no files
-
     dtype = get_default_dtype() if dtype is None else dtype
     wanted = operator.index(size) * dtype.itemsize
     if wanted < 0:
         raise RuntimeError(f"from_file(): size must not be negative, got {size}")
+    mapped = mapped_file(filename, shared, wanted)
+    return frombuffer(mapped, dtype=dtype) if wanted else functions["empty"]((0,), dtype=dtype)
+
+
+def mapped_file(filename, shared, wanted):
+    """The first bytes of a file as memory, None where none are wanted; if shared, the file is made and made longer."""
+    import mmap  # lazy: most programs map no files
+
+    if not shared and not os.path.exists(filename):
+        raise RuntimeError(
+            f"from_file(): unable to open {os.fspath(filename)}: there is no such file; shared=True makes it"
+        )
     with open(os.open(filename, os.O_RDWR | os.O_CREAT, 0o666) if shared else filename, "r+b" if shared else "rb") as f:
         have = f.seek(0, os.SEEK_END)
         if have < wanted and not shared:
@@ -269,10 +279,8 @@ def from_file(filename, shared=None, size=0, *, dtype=None, layout=None, device=
             )
         if have < wanted:
             f.truncate(wanted)
-        if not wanted:
-            return functions["empty"]((0,), dtype=dtype)
-        mapped = mmap.mmap(f.fileno(), wanted, access=mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY)
-    return frombuffer(mapped, dtype=dtype)
+        access = mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY
+        return mmap.mmap(f.fileno(), wanted, access=access) if wanted else None
 
 
 METHODS = {

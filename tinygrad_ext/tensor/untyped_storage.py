@@ -9,7 +9,7 @@ from tinygrad_ext.core.data.devices import copy_of
 from tinygrad_ext.core.data.dtype import device
 from tinygrad_ext.core.data.shared import block_of
 from tinygrad_ext.tensor import sharing, unset
-from tinygrad_ext.tensor.interop import from_numpy
+from tinygrad_ext.tensor.interop import from_numpy, mapped_file
 from tinygrad_ext.tensor.typed_storage import TypedStorage, contiguous_place, new_storage, require_cpu
 
 
@@ -41,11 +41,10 @@ class UntypedStorage:
 
     @staticmethod
     def from_file(filename, shared=False, nbytes=0):
-        """The first bytes of a file; written back to it where they are shared."""
+        """The first bytes of a file; written back to it where they are shared, which makes a file that is not there."""
         import numpy as np  # lazy, as below: it takes as long as the whole import
 
-        mapped = np.memmap(filename, mode="r+" if shared else "c", shape=(nbytes,)) if nbytes else np.empty(0, "u1")
-        made = from_numpy(mapped).untyped_storage()
+        made = from_numpy(np.frombuffer(mapped_file(filename, shared, nbytes) or bytearray(), "u1")).untyped_storage()
         made.filename = filename if shared else None
         return made
 

@@ -202,3 +202,24 @@ def test_other_types_in_init_that_no_value_has_are_told():
 
     with pytest.raises(jit.Error, match="attribute 'names' of Wrong: Unknown type annotation"):
         jit.script(Wrong())
+
+
+def listed(x, dims: list[int] = (0, 1), scale: list[float] | None = (1, 2.5)):
+    if scale is not None:
+        x = x * scale[1]
+    return x.sum(dims)
+
+
+def test_tuples_are_defaults_of_lists():
+    made = jit.script(listed)
+    assert "int[] dims=[0, 1], float[]? scale=[1.0, 2.5]" in str(made.schema)
+    assert made(tg.ones(2, 3)).item() == 15 and made(tg.ones(2, 3), [1], None).tolist() == [3, 3]
+
+
+def wrong(x, dims: list[int] = (0, 1.5)):
+    return x.sum(dims)
+
+
+def test_tuples_of_others_are_no_defaults_of_lists():
+    with pytest.raises(jit.Error, match="Expected a default value of type List.int. for parameter 'dims'"):
+        jit.script(wrong)

@@ -45,13 +45,14 @@ cdef tuple _FIRST_NAMES = ("input", "a", "x1")     # of an argument called self 
 
 # ---- one value against one spec ------------------------------------------------------------------------------------
 
-cdef inline bint _is_int(object o):
+cdef inline bint _is_int(object o, int listed):
+    """Whether o is an int; among those of a list, as sizes are, a tensor of one has dimensions if it likes."""
     if PyLong_CheckExact(o):
         return True
     if PyBool_Check(o) or PyFloat_Check(o) or o is None:
         return False
     if isinstance(o, Tensor):
-        return (<Tensor>o).count == 1 and (<Tensor>o).rank == 0 and is_integer((<Tensor>o).tid)
+        return (<Tensor>o).count == 1 and (listed or (<Tensor>o).rank == 0) and is_integer((<Tensor>o).tid)
     return PyLong_Check(o) or (PyIndex_Check(<PyObject *>o) and type(o).__name__ != "bool")
 
 
@@ -69,8 +70,8 @@ cdef inline bint _is_number(object o):
 
 cdef int _refuse_layout(object o) except -1:
     if repr(o) != "torch.strided":
-        raise NotImplementedError(f"argument 'layout' must be torch.strided, not {o!r}: all tensors of tinygrad_ext are strided. "
-                                  "Leave layout out, and keep zeros as they are.")
+        raise NotImplementedError(f"argument 'layout' must be torch.strided, not {o!r}: what is made here is strided. "
+                                  "sparse_coo_tensor(indices, values, size) makes a sparse tensor, to_sparse() turns one into it.")
     return 1
 
 
@@ -85,7 +86,7 @@ cdef int _accepts_one(int kind, int flags, object o) except -1:
             return 2
         return isinstance(o, Tensor)
     if kind == A_INT:
-        return _is_int(o)
+        return _is_int(o, flags & F_LIST)
     if kind == A_BOOL:
         return PyBool_Check(o) or type(o).__name__ in ("bool_", "bool")
     if kind == A_SCALAR or kind == A_COMPLEX:
@@ -135,7 +136,7 @@ cdef int _accepts(ArgSpec *s, PyObject *p) except -1:
         for item in o:
             if item is None and s.flags & F_ELEM_OPTIONAL:
                 continue
-            got = _accepts_one(s.kind, s.flags & F_NUMBER, item)
+            got = _accepts_one(s.kind, s.flags & (F_NUMBER | F_LIST), item)
             if s.kind == A_INT or s.kind == A_FLOAT:
                 got = _counting(item, got)
             if got == 0:

@@ -52,7 +52,7 @@ cdef object _only_failure(Op op, list positional, dict keywords, bint method):
         if op.npositional and s.flags & F_LIST and s.kind == A_INT:
             rest = positional[op.npositional - 1:]
             for v in rest:
-                if not _is_int(v):
+                if not _is_int(v, 1):
                     return TypeError(f"{op.title}(): argument '{_python_name(op, op.npositional - 1, method)}' (position "
                                      f"{op.npositional - skip}) must be tuple of ints, not {type(v).__name__}")
             positional = [*positional[:op.npositional - 1], tuple(rest)]       # zeros(2, 3): the ints are one list
@@ -83,14 +83,14 @@ cdef object _only_failure(Op op, list positional, dict keywords, bint method):
     for at in sorted(values):
         s = &op.args[at]
         v = values[at]
-        if _accepts(s, <PyObject *>v) or (at == op.npositional - 1 and _packs(s) and _is_int(v)):
+        if _accepts(s, <PyObject *>v) or (at == op.npositional - 1 and _packs(s) and _is_int(v, 1)):
             continue
         where = f"argument '{_python_name(op, at, method)}'"
         if not s.flags & F_KEYWORD:
             where += f" (position {at + 1 - skip})"
         if s.flags & F_LIST and isinstance(v, (tuple, list)):
             for k, item in enumerate(v):
-                if not _accepts_one(s.kind, s.flags & F_NUMBER, item):
+                if not _accepts_one(s.kind, s.flags & (F_NUMBER | F_LIST), item):
                     if s.kind == A_TENSOR:
                         return TypeError(f"{op.title}(): expected Tensor as element {k} in argument {at}, but got "
                                          f"{class_name(item)}{how_to_convert(item)}")

@@ -9,6 +9,7 @@ them, makes float64 of floats, and would have to be loaded for `tensor([1.0])`.
 from cpython.buffer cimport (
     PyBUF_FORMAT, PyBUF_SIMPLE, PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer,
 )
+from cpython.long cimport PyLong_AsLongLongAndOverflow
 from cpython.object cimport PyObject
 from cpython.sequence cimport PySequence_Check
 from tinygrad_ext.core.loops.copy cimport cast, checked_scalar, clone, copy_into
@@ -109,11 +110,14 @@ cdef int _numpy_kind(object d) except -2:
 cdef char *_fill(object data, char *at, int dtype, const int64_t *shape, int dim, int rank) except NULL:
     """Write the numbers below `data` row by row; ValueError where a sequence has another length than its neighbours."""
     cdef int64_t n
+    cdef int over = 0
     if dim == rank:
         if isinstance(data, float) and dtype == TGX_F32:
             (<float *>at)[0] = data
         elif type(data) is int and dtype == TGX_I64:
-            (<int64_t *>at)[0] = data
+            (<int64_t *>at)[0] = PyLong_AsLongLongAndOverflow(data, &over)
+            if over:
+                _fill_number(data, at, dtype)       # which says what is wrong
         else:
             _fill_number(data, at, dtype)
         return at + ITEMSIZE[dtype]

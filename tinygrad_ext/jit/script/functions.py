@@ -248,6 +248,8 @@ def declared_default(value, type):
     """A default as its declaration holds it: a number of the type that is told, also inside of Optional and Tuple."""
     if type.word == "Optional" and value is not None:
         return declared_default(value, type.args[0])
+    if type.word == "List" and isinstance(value, tuple):  # which nobody can change between calls
+        return [declared_default(each, type.args[0]) for each in value]
     if type.word == "Tuple" and isinstance(value, tuple) and len(value) == len(type.args):
         parts = [declared_default(*pair) for pair in zip(value, type.args)]
         return builtins.type(value)._make(parts) if hasattr(value, "_make") else tuple(parts)
