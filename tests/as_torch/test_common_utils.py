@@ -100,3 +100,16 @@ def test_functions_that_put_batches_together(as_torch):
     assert collate.collate_numpy_scalar_fn([np.float32(1), np.float32(2)]).tolist() == [1, 2]
     with pytest.raises(TypeError, match="default_collate: batch must contain"):
         collate.collate_numpy_array_fn([np.array(["a"])])
+
+
+def test_what_tests_ask_for_stands_where_pytorch_has_it(as_torch):
+    from torch.testing._utils import freeze_rng_state, wrapper_set_seed
+    from torch.utils._import_utils import _check_module_exists
+
+    assert _check_module_exists("numpy") and not _check_module_exists("no_such_module.inside")
+    with freeze_rng_state():
+        first = as_torch.rand(2)
+    assert as_torch.rand(2).tolist() == first.tolist()
+    assert wrapper_set_seed(as_torch.rand, 2).tolist() == wrapper_set_seed(as_torch.rand, 2).tolist()
+    x = as_torch.arange(4)
+    assert as_torch._C._is_alias_of(x, x[1:]) and not as_torch._C._is_alias_of(x, x.clone())

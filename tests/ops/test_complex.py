@@ -325,3 +325,14 @@ def test_slopes_over_complex_distances():
     assert tg.allclose(along, tg.full((4, 4), 1 / (2 - 1j)))
     (all_alike,) = tg.gradient(x[0].double(), spacing=2j, edge_order=2)
     assert all_alike.dtype is tg.complex128 and tg.allclose(all_alike, tg.full((4,), -0.5j, dtype=tg.complex128))
+
+
+@pytest.mark.parametrize("dtype", [tg.float16, tg.bfloat16, tg.float32, tg.int8])
+def test_float_power_takes_complex_numbers_beside_any_dtype(dtype):
+    x = tg.tensor([2, 3], dtype=dtype)
+    for found in (tg.float_power(x, 1j), x.float_power(1j)):
+        assert found.dtype is tg.complex128
+        np.testing.assert_allclose(found.numpy(), np.float_power([2, 3], 1j))
+    np.testing.assert_allclose(tg.float_power(1j, x).numpy(), np.float_power(1j, [2, 3]), atol=1e-15)
+    with pytest.raises(RuntimeError, match="requires dtype ComplexDouble"):
+        x.float_power_(1j)

@@ -79,3 +79,9 @@ def test_masks_are_broadcast_and_judged():
         masked.amax(x.bool(), mask=tg.tensor([True]))
     with pytest.raises(AssertionError, match="Only one of"):
         masked.var(x, 1, True, correction=1)
+
+
+def test_a_product_along_a_list_of_no_dimensions_leaves_all_as_it_is():
+    x, mask = tg.arange(1.0, 7).view(2, 3), tg.tensor([True, False, True])
+    assert masked.prod(x, []).tolist() == x.tolist() and masked.prod(x, ()).item() == 720
+    assert masked.prod(x, [], keepdim=True, mask=mask).tolist() == [[1, 1, 3], [4, 1, 6]]

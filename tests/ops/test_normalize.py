@@ -321,3 +321,26 @@ def test_cosines_are_of_the_common_dtype(case):
     first, second, wanted = KINDS[case]
     found = tg.nn.functional.cosine_similarity(tg.tensor([3, 4], dtype=first), tg.tensor([1, 1], dtype=second), dim=0)
     assert found.dtype == wanted and found.item() == pytest.approx(7 / 50**0.5)
+
+
+@pytest.mark.parametrize("shape", [(0, 6, 2), (2, 6, 1), (2, 6), (0, 6, 2, 3)])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_group_norm_has_second_gradients_of_no_examples(shape, weighted):
+    x = tg.linspace(0, 1, math.prod(shape), dtype=tg.float64).reshape(shape).requires_grad_()
+    weight = tg.linspace(1, 2, 6, dtype=tg.float64).requires_grad_() if weighted else None
+    inputs = (x, weight, weight * 2) if weighted else (x,)
+    assert tg.autograd.gradgradcheck(lambda x, w=None, b=None: tg.nn.functional.group_norm(x, 2, w, b), inputs)
+
+
+def test_group_norm_has_second_gradients_of_no_places():
+    x, w = tg.ones(1, 2, 0, requires_grad=True), tg.ones(2, requires_grad=True)
+    y = tg.nn.functional.group_norm(x, 1, w, w)
+    first = tg.autograd.grad(y.sum(), (x, w), create_graph=True)
+    second = tg.autograd.grad(first[0].sum() + first[1].sum(), (x, w), allow_unused=True)
+    assert [tuple(g.shape) for g in (*first, *second) if g is not None] == [(1, 2, 0), (2,), (1, 2, 0), (2,)]
+
+
+def test_group_norm_has_tangents_of_no_examples():
+    x = tg.ones(0, 4, 3)
+    back = lambda x: tg.func.grad(lambda x: tg.nn.functional.group_norm(x, 2).sum())(x)
+    assert tg.func.jvp(back, (x,), (x,))[1].shape == (0, 4, 3)

@@ -148,3 +148,11 @@ def test_a_polynomial_has_the_bits_of_one_element_beside_any_other_degree(name, 
     assert together.nan_to_num(7.0).view(bits).tolist() == alone.nan_to_num(7.0).view(bits).tolist()
     assert op(x[::3], n[::3]).nan_to_num(7.0).tolist() == alone[::3].nan_to_num(7.0).tolist()
     assert (together[n <= -1] == 0).all() and (together[(n == 0) & x.isfinite()] == 1).all()
+
+
+@pytest.mark.parametrize("x", [1e300, 1e160, 110.5, 109.9])
+def test_airy_is_zero_far_right_however_far(x):
+    for dtype in (tg.float64, tg.float32):
+        at = tg.tensor(x, dtype=dtype, requires_grad=True)
+        tg.special.airy_ai(at).backward()
+        assert tg.special.airy_ai(at).item() == 0 and at.grad.item() == 0

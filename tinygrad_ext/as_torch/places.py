@@ -59,6 +59,7 @@ STAND_INS = frozenset(
         "torch_version",
         "types",
         "utils._contextlib",
+        "utils._import_utils",
         "utils._python_dispatch",
         "utils.data._utils",
         "utils.data._utils.collate",
@@ -74,6 +75,7 @@ STAND_INS = frozenset(
 # further places in PyTorch of what stands in one
 ALIKE = {
     "_inductor.decomposition": "_decomp",
+    "testing._utils": "testing._internal.common_utils",
     "ao.nn.quantized.modules": "ao.nn.quantized",
     "ao.nn.quantized.modules.functional_modules": "ao.nn.quantized",
     "distributed._composable": "distributed.fsdp",

@@ -122,6 +122,7 @@ VM_RARE double vm_airy_zeta(double a, double *low) {
 /* slope: Ai' instead of Ai. */
 VM_RARE double vm_airy(double x, int slope) {
     double a = fabs(x), low, zeta = vm_airy_zeta(a, &low);
+    if (x > 110.0) return 0.0; /* less than the least number; of much larger ones zeta is none */
     if (isinf(x)) return slope && x < 0.0 ? (double)NAN : 0.0;
     if (x > 2.5) {
         double t = 2.0 * VM_ZETA_RIGHT / zeta - 1.0, root = sqrt(sqrt(a)), e = exp(-zeta) * (1.0 - low);

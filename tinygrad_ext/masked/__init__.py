@@ -84,7 +84,8 @@ def sum(input, dim=None, *, keepdim=False, dtype=None, mask=None):
 def prod(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """Product of the elements that take part; of integers in int64."""
     result = _filled(input, mask, 1).to(_sum_dtype(input, dtype))
-    for d in reversed(_dims(dim, input.dim())):
+    nothing = isinstance(dim, list) and not dim  # PyTorch's product alone leaves all as it is, and takes () for all
+    for d in reversed(() if nothing else _dims(dim, input.dim())):
         result = result.prod(d, bool(keepdim))
     return result
 

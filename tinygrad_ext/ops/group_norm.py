@@ -60,9 +60,10 @@ def _group_back_forward(
     grad_output, grad_output_tangent, self, self_tangent, num_groups, weight, weight_tangent, eps
 ):  # fmt: skip
     """With y normalized, s one over the deviation and g the gradient times weight: of s (g - mean g - y mean(g y))."""
-    grouped = lambda t: t.reshape((self.shape[0], num_groups, -1))
+    space = self.shape[2:].numel()
+    grouped = lambda t: t.reshape((self.shape[0], num_groups, self.shape[1] // num_groups * space))
     mean = lambda t: t.mean(-1, keepdim=True)
-    summed = lambda t: t.reshape((*self.shape[:2], -1)).sum(-1)
+    summed = lambda t: t.reshape((*self.shape[:2], space)).sum(-1)
     times = lambda t, w: t if w is None else t * _by_channel(w, self.dim())
     whole = fused._group_norm(self, num_groups, None, None, eps)
     y, g = grouped(whole), grouped(times(grad_output, weight))

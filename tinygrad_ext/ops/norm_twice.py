@@ -54,16 +54,17 @@ def layer_norm_twice(grad_dx, grad_dweight, grad_dbias, grad_output, self, norma
 def group_norm_twice(grad_dx, grad_gains, grad_shifts, grad_output, self, num_groups, weight, eps):
     """Rule of _group_norm_backward, whose second and third result are sums of each channel of an example."""
     examples, channels = self.shape[:2]
-    shape = (examples, num_groups, channels // max(num_groups, 1), -1 if self.numel() else 0)
+    groups, space = (num_groups, channels // max(num_groups, 1)), self.shape[2:].numel()
 
-    def parted(t, first=examples):
-        return t if t is None else t.reshape(first, *shape[1:])
+    def parted(t, *around):
+        return t if t is None else t.reshape(around[0], *groups, around[1])
 
-    grad, x, u, uw, ub = map(parted, (grad_output, self, grad_dx, grad_gains, grad_shifts))
+    grad, x, u = (parted(t, examples, space) for t in (grad_output, self, grad_dx))
+    uw, ub = (parted(t, examples, 1) for t in (grad_gains, grad_shifts))
     mean = x.mean((2, 3), keepdim=True)
     r = ((x - mean) * (x - mean)).mean((2, 3), keepdim=True).add(eps).rsqrt()
     by_grad, by_x, by_weight = _twice(
-        u, uw, ub, grad, x, parted(weight, 1), mean, r, (2, 3), lambda t: t.sum((0, 3)).reshape(-1)
+        u, uw, ub, grad, x, parted(weight, 1, 1), mean, r, (2, 3), lambda t: t.sum((0, 3)).reshape(channels)
     )
     back = lambda t: t if t is None else t.reshape(self.shape)
     return back(by_grad), back(by_x), by_weight

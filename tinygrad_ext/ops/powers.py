@@ -151,7 +151,7 @@ op(
 
 
 def _float_power(self, exponent):
-    dtype = tg.complex128 if tg.result_type(self, exponent) in (tg.complex64, tg.complex128) else tg.float64
+    dtype = tg.complex128 if tg.result_type(self, exponent).is_complex else tg.float64
     self, exponent = (
         v.to(dtype) if hasattr(v, "dtype") else complex(v) if dtype is tg.complex128 else float(v)
         for v in (self, exponent)

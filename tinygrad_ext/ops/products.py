@@ -27,6 +27,9 @@ def _cross_along(self, other, dim, name):
         raise RuntimeError(
             f"{name}: inputs must have the same number of dimensions: got {self.dim()} and {other.dim()}"
         )
+    if self.dim() and not -self.dim() <= dim < self.dim():
+        within = f"[{-self.dim()}, {self.dim() - 1}]"
+        raise IndexError(f"{name}: Dimension out of range (expected to be in range of {within}, but got {dim})")
     if self.dim() == 0 or self.shape[dim] != 3 or other.shape[dim] != 3:
         sizes = f"{list(self.shape)} and {list(other.shape)}"
         raise RuntimeError(f"{name}: inputs dimension {dim} must have length 3. Got {sizes}")
@@ -57,7 +60,10 @@ op(
     types=_NUMBERS,
     samples=lambda make: [*(one(make) for one in _crossed), Sample(make(3, 2), make(3, 2))],
     reference=lambda x, y, dim=None: _numpy("cross", x, y, axis=0 if dim is None else dim),
-    errors=[(lambda: zeros(2, 2).cross(zeros(2, 2)), RuntimeError, "no dimension of size 3 in input")],
+    errors=[
+        (lambda: zeros(2, 2).cross(zeros(2, 2)), RuntimeError, "no dimension of size 3 in input"),
+        (lambda: zeros(3, 3).cross(zeros(3, 3), dim=2), IndexError, "expected to be in range of [-2, 1], but got 2"),
+    ],
     doc="Vector product of vectors of three along a dimension, without `dim` the first of size 3.",
 )
 

@@ -70,3 +70,9 @@ def test_numbers_of_more_than_64_bits_are_floats_beside_floats():
 def test_other_layouts_are_refused_with_what_makes_them():
     with pytest.raises(NotImplementedError, match="torch.sparse_coo: .* sparse_coo_tensor.* to_sparse"):
         tg.zeros(2, layout=tg.sparse_coo)
+
+
+def test_complex_numbers_are_true_unless_they_are_zero():
+    assert tg.tensor([0j, 1j, 2, -0.0, complex(0, -0.0)], dtype=tg.bool).tolist() == [False, True, True, False, False]
+    with pytest.raises(TypeError, match="cannot hold 1j"):
+        tg.tensor([1j], dtype=tg.float32)

@@ -71,6 +71,11 @@ def _cuda_getDeviceCount():
     return 0
 
 
+def _is_alias_of(one, other):
+    """Whether two tensors lie in one storage."""
+    return one.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()
+
+
 def _is_torch_function_enabled():
     """Whether types may override functions: always, here."""
     return True

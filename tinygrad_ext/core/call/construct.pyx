@@ -146,6 +146,8 @@ cdef int _fill_number(object data, char *at, int dtype) except -1:
         raise TypeError(f"must be real number, not {type(data).__name__}")
     if isinstance(data, Tensor) and (<Tensor>data).count != 1:
         raise ValueError("only one element tensors can be converted to Python scalars: use stack() to join tensors")
+    if isinstance(data, complex) and dtype == TGX_BOOL:
+        data = data != 0
     if isinstance(data, complex) and not is_complex(dtype):
         raise TypeError(f"must be real number, not complex: {dtype_of(dtype)} cannot hold {data}; give a complex dtype")
     if not isinstance(data, (int, float, complex, Tensor)) and not hasattr(data, "item"):
