@@ -19,7 +19,7 @@
 
 static const double MOST_WORK = 1e15;     /* 63 bits count every size then */
 enum {
-    LEAST_LINES = 8,           /* rows and columns of a product; with fewer half of its lanes and more are empty */
+    LEAST_LINES = 5,           /* rows of a product, or its columns; with fewer half of a tile and more is empty */
     LEAST_DEPTH = 16,
     LEAST_POSITIONS = 4,       /* columns of a product, and depth of the one that sums over them */
     LEAST_SUM = 32,
