@@ -16,7 +16,9 @@ PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
 
 class _ConvNd(Module):
-    """What the convolutions share; a subclass has ``dims`` and ``convolve``.
+    """What the convolutions share; a subclass has ``dims``, and ``_conv_forward``, or ``convolve`` if it is transposed.
+
+    A plain one computes with what PyTorch's has too: libraries hand such methods objects of their own as self.
 
     Args:
         in_channels, out_channels: sizes of the channel dimension.
@@ -110,12 +112,6 @@ class _ConvNd(Module):
     def forward(self, input):
         return self._conv_forward(input, self.weight, self.bias)
 
-    def _conv_forward(self, input, weight, bias):
-        padding = self.padding
-        if self.padding_mode != "zeros":
-            input, padding = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode), 0
-        return self.convolve(input, weight, bias, self.stride, padding, self.dilation, self.groups)
-
     def extra_repr(self):
         text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
         if self.padding != (0,) * self.dims:
@@ -137,24 +133,33 @@ class Conv1d(_ConvNd):
     __doc__ = "Convolution of ``(N, C, L)`` or ``(C, L)``.\n\n" + _ConvNd.__doc__.partition("\n\n")[2]
     dims = 1
 
-    def convolve(self, *args):
-        return F.conv1d(*args)
+    def _conv_forward(self, input, weight, bias):
+        padding = self.padding
+        if self.padding_mode != "zeros":
+            input, padding = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode), 0
+        return F.conv1d(input, weight, bias, self.stride, padding, self.dilation, self.groups)
 
 
 class Conv2d(_ConvNd):
     __doc__ = "Convolution of ``(N, C, H, W)`` or ``(C, H, W)``.\n\n" + _ConvNd.__doc__.partition("\n\n")[2]
     dims = 2
 
-    def convolve(self, *args):
-        return F.conv2d(*args)
+    def _conv_forward(self, input, weight, bias):
+        padding = self.padding
+        if self.padding_mode != "zeros":
+            input, padding = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode), 0
+        return F.conv2d(input, weight, bias, self.stride, padding, self.dilation, self.groups)
 
 
 class Conv3d(_ConvNd):
     __doc__ = "Convolution of ``(N, C, D, H, W)`` or ``(C, D, H, W)``.\n\n" + _ConvNd.__doc__.partition("\n\n")[2]
     dims = 3
 
-    def convolve(self, *args):
-        return F.conv3d(*args)
+    def _conv_forward(self, input, weight, bias):
+        padding = self.padding
+        if self.padding_mode != "zeros":
+            input, padding = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode), 0
+        return F.conv3d(input, weight, bias, self.stride, padding, self.dilation, self.groups)
 
 
 class _ConvTransposeNd(_ConvNd):

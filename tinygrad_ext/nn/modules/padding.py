@@ -12,14 +12,11 @@ __all__ = [
 class _Pad(Module):
     """Pads the last ``dims`` dimensions; the input has a dimension of channels more, and may have one of batches."""
 
-    dims, mode = 0, "constant"
+    dims = 0
 
     def __init__(self, padding):
         super().__init__()
         self.padding = n_tuple(padding, 2 * self.dims)
-
-    def forward(self, input):
-        return F.pad(input, self.padding, self.mode)
 
     def extra_repr(self):
         return f"{self.padding}"
@@ -42,26 +39,26 @@ class _ConstantPadNd(_Pad):
 class _ReflectionPadNd(_Pad):
     """Pads with the mirror image, in which the edge is not repeated."""
 
-    mode = "reflect"
+    def forward(self, input):
+        return F.pad(input, self.padding, "reflect")
 
 
 class _ReplicationPadNd(_Pad):
     """Pads with the edge."""
 
-    mode = "replicate"
+    def forward(self, input):
+        return F.pad(input, self.padding, "replicate")
 
 
 class _CircularPadNd(_Pad):
     """Pads with what stands at the other end."""
-
-    mode = "circular"
 
     def forward(self, input):
         if input.dim() not in (self.dims + 1, self.dims + 2):
             raise ValueError(
                 f"{type(self).__name__}: expected {self.dims + 1}D or {self.dims + 2}D input (got {input.dim()}D input)"
             )
-        return super().forward(input)
+        return F.pad(input, self.padding, "circular")
 
 
 def _class(base, dims, name, what):

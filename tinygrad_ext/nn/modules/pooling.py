@@ -47,15 +47,6 @@ class _MaxPoolNd(Module):
         self.return_indices = return_indices
         self.ceil_mode = ceil_mode
 
-    def _window(self):
-        return {
-            "stride": self.stride,
-            "padding": self.padding,
-            "dilation": self.dilation,
-            "ceil_mode": self.ceil_mode,
-            "return_indices": self.return_indices,
-        }
-
     def extra_repr(self):
         return (
             f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
@@ -67,21 +58,27 @@ class MaxPool1d(_MaxPoolNd):
     __doc__ = _MaxPoolNd.__doc__
 
     def forward(self, input):
-        return F.max_pool1d(input, self.kernel_size, **self._window())
+        return F.max_pool1d(
+            input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices
+        )
 
 
 class MaxPool2d(_MaxPoolNd):
     __doc__ = _MaxPoolNd.__doc__
 
     def forward(self, input):
-        return F.max_pool2d(input, self.kernel_size, **self._window())
+        return F.max_pool2d(
+            input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices
+        )
 
 
 class MaxPool3d(_MaxPoolNd):
     __doc__ = _MaxPoolNd.__doc__
 
     def forward(self, input):
-        return F.max_pool3d(input, self.kernel_size, **self._window())
+        return F.max_pool3d(
+            input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices
+        )
 
 
 class _MaxUnpoolNd(Module):
@@ -288,30 +285,25 @@ class _Averaging(_AvgPoolNd):
         self.count_include_pad = count_include_pad
         self.divisor_override = divisor_override
 
-    def _pool(self, pool, input):
-        return pool(
-            input,
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.ceil_mode,
-            self.count_include_pad,
-            self.divisor_override,
-        )
-
 
 class AvgPool2d(_Averaging):
     __doc__ = "Mean of each window of ``(N, C, H, W)``.\n\n" + _Averaging.__doc__.partition("\n\n")[2]
 
     def forward(self, input):
-        return self._pool(F.avg_pool2d, input)
+        return F.avg_pool2d(
+            input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
+            self.count_include_pad, self.divisor_override,
+        )  # fmt: skip
 
 
 class AvgPool3d(_Averaging):
     __doc__ = "Mean of each window of ``(N, C, D, H, W)``.\n\n" + _Averaging.__doc__.partition("\n\n")[2]
 
     def forward(self, input):
-        return self._pool(F.avg_pool3d, input)
+        return F.avg_pool3d(
+            input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
+            self.count_include_pad, self.divisor_override,
+        )  # fmt: skip
 
 
 class _AdaptiveAvgPoolNd(Module):
