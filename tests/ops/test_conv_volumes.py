@@ -55,6 +55,10 @@ def test_planes_of_padding_alone_give_the_bias_and_their_taps_no_gradient():
     w, b = randn(3, 1, 1, 3, 3), randn(3)
     out = F.conv3d(x, w, b, padding=(2, 1, 1), groups=3)
     assert (out[:, :, [0, 1, 4, 5]] == b.view(1, 3, 1, 1, 1)).all()
+    out = F.conv3d(
+        randn(2, 8, 1, 8, 3), randn(8, 1, 1, 1, 2), b := randn(8), stride=(3, 3, 1), padding=(1, 4, 4), groups=8
+    )
+    assert (out == b.view(1, 8, 1, 1, 1)).all()
     for outputs in (1, 2, 20):
         w = randn(outputs, 3, 5, 1, 1).requires_grad_()
         F.conv3d(randn(2, 3, 1, 4, 4), w, padding=(2, 0, 0)).sum().backward()

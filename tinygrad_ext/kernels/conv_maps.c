@@ -162,7 +162,7 @@ static void apply_items(job_t *j, char *buf, int64_t lo, int64_t hi) {
         part.run = j->scatter ? 1 : planes.run, part.skip = first % part.run;
         int64_t group = item / j->blocks % j->g->groups;
         part.planes = 1;
-        if (p->plane_by_plane && p->direct && j->blocks == 1 && !j->scatter && j->src_planes == 1 && j->out_d == 1)
+        if (p->plane_by_plane && p->direct && j->blocks == 1 && !j->scatter && j->src_planes == 1 && j->inner.run && j->out_d == 1)
             part.planes = at_most(at_most(hi - item, j->g->groups - group), parts(FEW_BYTES, p->height * p->width * j->size));
         apply_part(j, &part, &planes, first, group, buf);
     }
