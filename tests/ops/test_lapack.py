@@ -206,3 +206,13 @@ def test_the_pseudoinverse_of_nothing_has_the_batch_of_its_tolerances():
     for device in ("cpu", "meta"):
         A, limit = tg.ones(2, 0, device=device), tg.zeros(3, device=device)
         assert tg.linalg.pinv(A, rtol=limit).shape == (3, 0, 2)
+
+
+def test_sides_of_a_triangle_may_have_another_floating_dtype():
+    for one, other in ((tg.float32, tg.float64), (tg.float64, tg.float32)):
+        A, B = tg.eye(3, dtype=one) * 2, tg.ones(3, 2, dtype=other)
+        X = LINALG.solve_triangular(A, B, upper=True)
+        assert X.dtype == one
+        assert (X == 0.5).all()
+    with pytest.raises(RuntimeError, match="same dtype"):
+        LINALG.solve_triangular(tg.eye(3), tg.ones(3, 2).cfloat(), upper=True)

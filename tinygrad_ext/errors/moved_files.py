@@ -30,3 +30,4 @@ MOVED = {
     for name in names.split()
 }
 MOVED |= {"_library.infer_schema": "library.infer", "_library.custom_ops": "library.definition"}
+MOVED["nn.grad"] = "nn.grad"  # only who asks for it pays for it
