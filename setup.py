@@ -131,6 +131,7 @@ ONCE = {
     "extension/table",
     "graph/check",
     "graph/emission",
+    "graph/walks",
 }
 LIBRARIES = {"core/loops/blas": ["dl"], "core/loops/parallel": ["pthread"]}
 

@@ -97,7 +97,8 @@ typedef struct {
     void (*apply_plane)(const tgx_conv *p, const tgx_conv_part *part, const void *buf, const void *weight, const void *bias, void *out);
     /* The part of some planes from src itself, which points to the first row of the first one, where p->direct. */
     void (*apply_direct)(const tgx_conv *p, const tgx_conv_part *part, const void *src, const void *weight, const void *bias, void *out);
-    /* One image of any part from the part's channels where they lie, from src on, where p->across. */
+    /* One image of any part from the part's channels where they lie, from src on, where p->across; NULL where
+     * vectors are short. */
     void (*apply_across)(const tgx_conv *p, const tgx_conv_part *part, const void *src, const void *packed, const void *bias, void *out);
     void (*collect_plane)(const tgx_conv *p, const tgx_conv_part *part, const void *buf, const void *grad, void *sums);
     void (*settle)(const tgx_conv *p, const void *sums, void *out);

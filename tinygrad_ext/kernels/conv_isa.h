@@ -10,7 +10,12 @@ enum { OUT_ROWS = 4, OUT_VECTORS = 3, SUM_ROWS = 6, SUM_VECTORS = 2 }; /* 12 of 
 #else
 enum { OUT_ROWS = 4, OUT_VECTORS = 3, SUM_ROWS = 6, SUM_VECTORS = 2 };
 #endif
+#if VECTOR_BYTES == 64
 enum { MOST_ACROSS = 14, ACROSS_VECTORS = 4, ACROSS_SUMS = 28 }; /* of tiles of conv_across.h */
+#define ACROSS_OF(t) apply_across_##t
+#else
+#define ACROSS_OF(t) NULL
+#endif
 #define INLINE static inline __attribute__((always_inline))
 
 /* to[j][i] = from[i][j] for 4 x 4 elements. */
@@ -93,5 +98,5 @@ INLINE void turn_block_f64(double *to, ptrdiff_t to_step, const double *from, pt
 #include "conv_loops.h"
 
 #define KERNELS(t) {VECTOR_BYTES / sizeof(((vec_##t){0})[0]), load_##t, pack_##t, apply_##t, turn_##t, collect_##t, collect_few_##t, spread_##t, \
-                    lay_##t, apply_plane_##t, apply_direct_##t, apply_across_##t, collect_plane_##t, settle_##t, apply_pair_##t}
+                    lay_##t, apply_plane_##t, apply_direct_##t, ACROSS_OF(t), collect_plane_##t, settle_##t, apply_pair_##t}
 const tgx_conv_table ISA(tgx_conv_table) = {KERNELS(f32), KERNELS(f64)};

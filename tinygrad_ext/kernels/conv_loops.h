@@ -287,7 +287,9 @@ static void NAME(collect_few)(const tgx_conv *p, const tgx_conv_part *part, cons
     }
 }
 
+#if VECTOR_BYTES == 64
 #include "conv_across.h"
+#endif
 #include "conv_planes.h"
 #include "conv_direct.h"
 
