@@ -156,7 +156,9 @@ cdef bint _row_holds(Seen *s):
     cdef tuple keys = <tuple>s.keys, values = <tuple>s.values
     cdef Py_ssize_t i, at
     if s.size >= 0:
-        return len(container) == s.size and not memcmp(
+        if len(container) != s.size:
+            return False
+        return s.size == 0 or not memcmp(       # an empty list has no items, and memcmp takes no NULL
             PySequence_Fast_ITEMS(container), PySequence_Fast_ITEMS(values), s.size * sizeof(PyObject *))
     for i in range(len(keys)):
         at = keys[i]
