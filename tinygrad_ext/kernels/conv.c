@@ -147,7 +147,8 @@ static ptrdiff_t positions_across(const tgx_conv *p, ptrdiff_t size) {
 /* As many channels at a time as have the weights of a tile in the second cache. */
 void tgx_conv_plan_across(tgx_conv *p, ptrdiff_t size) {
     if (p->plane_by_plane || !(p->across = positions_across(p, size))) return;
-    const ptrdiff_t outputs = p->lanes * TGX_CONV_ACROSS(p->across), most = ACROSS_BYTES / 64 / TGX_CONV_ACROSS(p->across) / (p->taps_x * p->taps_y);
+    const ptrdiff_t vectors = TGX_CONV_ACROSS(p->across), outputs = p->lanes * vectors;
+    const ptrdiff_t most = ACROSS_BYTES / 64 / vectors / (p->taps_x * p->taps_y);
     p->pad_outputs = parts(p->outputs, outputs) * outputs;
     p->depth = parts(p->channels, parts(p->channels, at_least(most, 1)));
 }

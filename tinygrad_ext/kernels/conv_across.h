@@ -21,8 +21,8 @@ INLINE void NAME(across_tap)(const int lo, const int hi, const int vectors, cons
 
 /* All channels, and the rows of taps [first, last) that lie in the image; src: the row of tap row 0 and the tile's first position.
  * At most the first or the last position lies outside for most taps; where others do, the row is copied with zeros for them. */
-INLINE void NAME(across_sums)(const int rows, const int vectors, const tgx_conv *p, ptrdiff_t channels, const T *src, ptrdiff_t first, ptrdiff_t last,
-                              const NAME(reached) *inside, const T *w, V sum[MOST_ACROSS][ACROSS_VECTORS]) {
+INLINE void NAME(across_sums)(const int rows, const int vectors, const tgx_conv *p, ptrdiff_t channels, const T *src, ptrdiff_t first,
+                              ptrdiff_t last, const NAME(reached) *inside, const T *w, V sum[MOST_ACROSS][ACROSS_VECTORS]) {
     const ptrdiff_t taps_x = p->taps_x, step = p->step_x, row = taps_x * vectors * LANES;
     const uint32_t all = (1u << rows) - 1;
     for (ptrdiff_t c = 0; c < channels; c++, src += p->src_channel, w += p->taps_y * row)
