@@ -28,6 +28,10 @@ def test_they_are_what_autograd_gives(dims, options):
         (((1, 3, 5, 5), 3, tg.ones(1, 2, 3, 3)), TypeError, "argument 'weight' must be Tensor, not int"),
         (((1, 3, 5, 5), tg.ones(2, 3, 3, 3), tg.ones(1, 2, 3, 3), (1, 2, 3)), RuntimeError, "a list of 2 values"),
         (((1, 3, 5, 5), tg.ones(2, 3, 3, 3), tg.ones(1, 2, 3, 3), 0), RuntimeError, "non-positive stride"),
+        ((5, tg.ones(2, 3, 3, 3), tg.ones(1, 2, 3, 3)), TypeError, "argument 'input_size' must be a tuple of ints"),
+        (((1, 3, 5, 5), tg.ones(2, 3, 3, 3), tg.ones(1, 2, 3, 3), "a"), TypeError, "argument 'stride' must be"),
+        (((1, 3, -5, 5), tg.ones(2, 3, 3, 3), tg.ones(1, 2, 3, 3)), RuntimeError, "negative dimension -5"),
+        (((1, 3, 5, 5), tg.ones(2, 3, 3, 3), tg.ones(1, 2, 3, 3), 1, 0, 0), RuntimeError, "dilation should be greater"),
     ],
 )
 def test_what_does_not_fit_is_refused(arguments, error, words):

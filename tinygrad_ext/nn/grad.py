@@ -12,14 +12,17 @@ __all__ = [f"conv{dims}d_{of}" for dims in (1, 2, 3) for of in ("input", "weight
 
 
 def _window(name, dims, tensors, sizes, stride, padding, dilation):
-    """Stride, padding and dilation in each dimension, of arguments that fit each other."""
+    """Stride, padding and dilation in each dimension, of arguments that fit each other; the op looks at the rest."""
     for argument, value in tensors.items():
         if not isinstance(value, _Tensor):
             raise TypeError(f"{name}(): argument '{argument}' must be Tensor, not {type(value).__name__}")
     values = {"stride": stride, "padding": padding, "dilation": dilation}
     window = [_each(value, dims, name, argument) for argument, value in values.items()]
-    numbers = [list(size)[-dims:] for size in sizes]
-    if min(window[0]) > 0 and all(len(n) == dims for n in numbers):
+    for argument, numbers in (*sizes.items(), *zip(values, window)):
+        if not isinstance(numbers, (tuple, list)) or not all(isinstance(n, int) for n in numbers):
+            raise TypeError(f"{name}(): argument '{argument}' must be a tuple of ints, not {numbers!r}")
+    numbers = [size[-dims:] for size in sizes.values()]
+    if all(len(n) == dims and min(n) >= 0 for n in numbers) and min(*window[0], *window[2]) > 0:
         out = [(n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, p, d in zip(*numbers, *window)]
         grad = tensors["grad_output"]
         if list(grad.shape[-dims:]) != out:
@@ -33,13 +36,13 @@ def _window(name, dims, tensors, sizes, stride, padding, dilation):
 def _functions(dims):
     def input_gradient(input_size, weight, grad_output, stride=1, padding=0, dilation=1, groups=1):
         tensors = {"weight": weight, "grad_output": grad_output}
-        sizes = (input_size, getattr(weight, "shape", ()))
+        sizes = {"input_size": input_size, "weight": getattr(weight, "shape", ())}
         window = _window(input_gradient.__name__, dims, tensors, sizes, stride, padding, dilation)
         return grad_output._conv_input_grad(weight, list(input_size), *window, groups)
 
     def weight_gradient(input, weight_size, grad_output, stride=1, padding=0, dilation=1, groups=1):
         tensors = {"input": input, "grad_output": grad_output}
-        sizes = (getattr(input, "shape", ()), weight_size)
+        sizes = {"input": getattr(input, "shape", ()), "weight_size": weight_size}
         window = _window(weight_gradient.__name__, dims, tensors, sizes, stride, padding, dilation)
         return grad_output._conv_weight_grad(input, list(weight_size), *window, groups)
 
