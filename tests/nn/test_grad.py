@@ -37,3 +37,14 @@ def test_they_are_what_autograd_gives(dims, options):
 def test_what_does_not_fit_is_refused(arguments, error, words):
     with pytest.raises(error, match=words):
         tg.nn.grad.conv2d_input(*arguments)
+
+
+def test_a_trace_holds_for_other_sizes():
+    w = tg.randn(2, 3, 3, 3)
+
+    def gradient(x, grad):
+        return tg.nn.grad.conv2d_input(x.shape, w, grad)
+
+    traced = tg.jit.trace(gradient, (tg.randn(1, 3, 5, 5), tg.randn(1, 2, 3, 3)))
+    x, grad = tg.randn(2, 3, 6, 7), tg.randn(2, 2, 4, 5)
+    assert tg.allclose(traced(x, grad), gradient(x, grad), atol=1e-5)

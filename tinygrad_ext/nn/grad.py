@@ -11,6 +11,10 @@ from ..ops.transposed import each as _each
 __all__ = [f"conv{dims}d_{of}" for dims in (1, 2, 3) for of in ("input", "weight")]
 
 
+def _is_size(n):
+    return isinstance(n, int) or getattr(type(n), "stands_for_a_size", False)  # while a program is captured
+
+
 def _window(name, dims, tensors, sizes, stride, padding, dilation):
     """Stride, padding and dilation in each dimension, of arguments that fit each other; the op looks at the rest."""
     for argument, value in tensors.items():
@@ -19,10 +23,11 @@ def _window(name, dims, tensors, sizes, stride, padding, dilation):
     values = {"stride": stride, "padding": padding, "dilation": dilation}
     window = [_each(value, dims, name, argument) for argument, value in values.items()]
     for argument, numbers in (*sizes.items(), *zip(values, window)):
-        if not isinstance(numbers, (tuple, list)) or not all(isinstance(n, int) for n in numbers):
+        if not isinstance(numbers, (tuple, list)) or not all(map(_is_size, numbers)):
             raise TypeError(f"{name}(): argument '{argument}' must be a tuple of ints, not {numbers!r}")
     numbers = [size[-dims:] for size in sizes.values()]
-    if all(len(n) == dims and min(n) >= 0 for n in numbers) and min(*window[0], *window[2]) > 0:
+    plain = all(isinstance(n, int) for size in (*numbers, tensors["grad_output"].shape) for n in size)
+    if plain and all(len(n) == dims and min(n) >= 0 for n in numbers) and min(*window[0], *window[2]) > 0:
         out = [(n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, p, d in zip(*numbers, *window)]
         grad = tensors["grad_output"]
         if list(grad.shape[-dims:]) != out:
