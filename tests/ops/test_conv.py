@@ -32,11 +32,17 @@ def test_every_block_shape_equals_the_definition(size, channels, outputs):
         ((5, 33), 3, {"padding": 4, "dilation": 4}),
         ((4, 56), (2, 17), {"padding": (0, 8)}),
         ((1, 198), (1, 9), {"padding": (0, 4)}),
+        ((8, 8), 3, {"padding": 1}),
+        ((9, 17), (3, 4), {"padding": 1, "stride": 2}),
+        ((11, 13), 3, {"padding": 5, "dilation": 5}),
+        ((12, 13), 4, {"padding": 2, "stride": (1, 3)}),
     ],
     ids=str,
 )
-def test_vectors_along_the_outputs_equal_the_definition(channels, outputs, size, kernel, options):
-    x, w = randn(3, channels, *size), randn(outputs, channels, *np.broadcast_to(kernel, 2))
+@pytest.mark.parametrize("images", [3, 8, 17])
+def test_vectors_along_the_outputs_equal_the_definition(images, channels, outputs, size, kernel, options):
+    """Elements of several images lie in turn, in groups of as many as leave few places empty: 3, 8, and 9 and 8."""
+    x, w = randn(images, channels, *size), randn(outputs, channels, *np.broadcast_to(kernel, 2))
     bias = randn(outputs)
     want = _reference(x.numpy(), w.numpy(), bias.numpy(), **options)
     for dtype, close in ((tg.float64, 1e-12), (tg.float32, 1e-4)):

@@ -21,10 +21,15 @@ enum {
     MOST_PLANE_BYTES = 256 << 10,
     MANY_OUTPUTS = 16,        /* that read a panel: it is written once */
     VECTORS = 3,              /* of a tile */
-    PLACES = 2048,            /* bytes between planes */
     FEW_PRODUCTS = 32,        /* of a sum */
-    FEW_OF_PLANES = 256,      /* of one that is read and written again for each tap plane */
+    PLACES = 2048,            /* bytes between planes */
+    FEW_OF_PLANES = 256,      /* products of a sum that is read and written again for each tap plane */
     ACROSS_BYTES = 384 << 10, /* of weights */
+    LEAST_WIDTH = 4,
+    FEW_SUMS = 8,             /* of a tile, each of which waits for the one before */
+    FEW_READS = 6,            /* of an element that is laid out */
+    MOST_WIDTH = 28,          /* of images that are laid out in turn */
+    LAID_BYTES = 1 << 20,     /* of a part's channels: so few are read for each tile that the third cache would do */
     POSITIONS = 192,          /* computed at a time at least: so often are weights read that come from far */
     MOST_LANES = 16           /* elements of the widest vector: loads may run that far beyond the last element */
 };
@@ -42,11 +47,11 @@ static void place_rows(tgx_conv *p, ptrdiff_t block) {
 }
 
 void tgx_conv_place_taps(const tgx_conv *p) {
-    if (p->plane_by_plane) {
+    if (p->plane_by_plane || p->laid) {
         for (ptrdiff_t v = 0; v < p->taps_y; v++)
             for (ptrdiff_t u = 0; u < p->taps_x; u++) {
                 ptrdiff_t right = p->at_x[u] - p->base_x, down = (p->at_y[v] - p->base_y) * p->residues;
-                p->offset[v * p->taps_x + u] = (down + right % p->step_x) * p->line + right / p->step_x;
+                p->offset[v * p->taps_x + u] = ((down + right % p->step_x) * p->line + right / p->step_x) * (p->laid ? p->images : 1);
             }
         return;
     }
@@ -100,7 +105,7 @@ static int reads_in_time(ptrdiff_t vector) {
 }
 
 void tgx_conv_plan(tgx_conv *p, ptrdiff_t size, ptrdiff_t images) {
-    p->span = p->cols, p->across = 0;
+    p->span = p->cols, p->across = 0, p->laid = 0;
     p->plane_by_plane = plan_planes(p, size);
     if (p->plane_by_plane) return;
     if (p->rows == 1) p->span = at_most(p->cols, POSITIONS);
@@ -129,26 +134,63 @@ void tgx_conv_plan(tgx_conv *p, ptrdiff_t size, ptrdiff_t images) {
     p->pad_outputs = parts(p->outputs, MOST_LANES) * MOST_LANES;
 }
 
-/* Positions of a tile where vectors lie along the outputs, or 0 where more than a sixteenth of what such tiles compute nobody wants,
- * planes begin in few places of the first cache, or to turn the sums would take as long as to compute them. */
-static ptrdiff_t positions_across(const tgx_conv *p, ptrdiff_t size) {
-    ptrdiff_t best = 0, least = p->cols * p->outputs / 16 * 17;
+/* Whether tiles with vectors along the outputs read src where it lies: only if at most a sixteenth of what they compute nobody wants,
+ * planes begin in many places of the first cache, and to turn the sums takes less time than to compute them. */
+static int plan_across(tgx_conv *p, ptrdiff_t size) {
+    const ptrdiff_t positions = TGX_CONV_POSITIONS(64), outputs = p->lanes * TGX_CONV_VECTORS(64);
     const ptrdiff_t few = p->own < p->channels ? FEW_OF_PLANES : FEW_PRODUCTS;
     if (size * p->lanes != 64 || p->weight_row || p->taps_x > TGX_CONV_ACROSS_TAPS || p->own * p->taps_x * p->taps_y < few
-        || p->src_channel * size % PLACES == 0) return 0;
-    for (ptrdiff_t rows = 7; rows <= 14; rows += 7) {
-        const ptrdiff_t outputs = p->lanes * TGX_CONV_ACROSS(rows);
-        const ptrdiff_t computed = parts(p->cols, rows) * rows * parts(p->outputs, outputs) * outputs;
-        if (p->cols >= rows && computed <= least) best = rows, least = computed;
+        || p->src_channel * size % PLACES == 0 || p->cols < positions
+        || parts(p->cols, positions) * positions * parts(p->outputs, outputs) * outputs > p->cols * p->outputs / 16 * 17) return 0;
+    /* As many channels at a time as have the weights of a tile in the second cache. */
+    const ptrdiff_t most = ACROSS_BYTES / size / outputs / (p->taps_x * p->taps_y);
+    p->pad_outputs = parts(p->outputs, outputs) * outputs;
+    p->depth = parts(p->channels, parts(p->channels, at_least(most, 1)));
+    return p->across = 1;
+}
+
+/* Whether to lay src out for such tiles takes less time: not where many lanes stay empty, images are wide, so that a row is far from the
+ * next, or there are few products. */
+static int pays_laid(const tgx_conv *p, ptrdiff_t size) {
+    const ptrdiff_t most = LAID_BYTES / size;
+    return size * p->lanes >= 32 && !p->weight_row && p->taps_x * p->taps_y <= TGX_CONV_LAID_TAPS && p->cols >= LEAST_WIDTH
+           && parts(p->outputs, p->lanes) * TGX_CONV_POSITIONS(size * p->lanes) >= FEW_SUMS
+           && 4 * p->outputs >= 3 * parts(p->outputs, p->lanes) * p->lanes && p->channels * p->taps_x * p->taps_y >= FEW_PRODUCTS
+           && p->taps_x * p->taps_y * p->outputs >= FEW_READS * p->lanes * p->step_x * p->step_y
+           && p->span < most && p->reach < most && p->reach_x < most && p->step_y < most && p->step_x < most;
+}
+
+/* How many of the images are laid out in turn: as leave the fewest of a tile's positions empty. */
+static ptrdiff_t images_in_turn(ptrdiff_t images, ptrdiff_t alone, ptrdiff_t most) {
+    ptrdiff_t best = 1, least = 0;
+    for (ptrdiff_t i = at_most(alone, 4); i <= alone && i <= most; i++) {
+        const ptrdiff_t computed = parts(images, i) * i + (images > alone ? 2 * parts(alone, i) * i : 0);
+        if (!least || computed <= least) best = i, least = computed;
     }
     return best;
 }
 
-/* As many channels at a time as have the weights of a tile in the second cache. */
-void tgx_conv_plan_across(tgx_conv *p, ptrdiff_t size) {
-    if (p->plane_by_plane || !(p->across = positions_across(p, size))) return;
-    const ptrdiff_t vectors = TGX_CONV_ACROSS(p->across), outputs = p->lanes * vectors;
-    const ptrdiff_t most = ACROSS_BYTES / 64 / vectors / (p->taps_x * p->taps_y);
-    p->pad_outputs = parts(p->outputs, outputs) * outputs;
-    p->depth = parts(p->channels, parts(p->channels, at_least(most, 1)));
+static void plan_laid(tgx_conv *plan, ptrdiff_t size, ptrdiff_t images, ptrdiff_t alone) {
+    tgx_conv q = *plan, *p = &q;
+    const ptrdiff_t most = TGX_CONV_POSITIONS(size * p->lanes), shared = p->reach / p->step_y + 1;
+    p->images = p->span == p->cols && p->cols * p->step_x <= MOST_WIDTH ? images_in_turn(images, alone, most) : 1;
+    p->laid = most / p->images;
+    p->residues = at_most(p->reach_x + 1, p->step_x);
+    p->line = p->span + p->reach_x / p->step_x;
+    const ptrdiff_t row = p->residues * p->line * p->images * size;
+    const ptrdiff_t fit_rows = (LAID_BYTES / 2 / (row * at_least(p->channels, 1)) - p->reach - 1) / p->step_y + 1;
+    const ptrdiff_t rows = at_least(parts(POSITIONS / 2, p->cols * p->images), at_least(shared, at_most(fit_rows, 4 * shared)));
+    p->block = parts(p->rows, parts(p->rows, at_most(p->rows, rows)));
+    p->plane = at_most((p->block - 1) * p->step_y + p->reach + 1, p->height) * p->residues * p->line;
+    const ptrdiff_t fit = LAID_BYTES / size / p->images / at_least(p->plane, 1) - 1;
+    if (fit < at_most(p->channels, 4)) return;
+    p->depth = parts(p->channels, parts(p->channels, fit));
+    p->buffer = (p->depth + 1) * p->plane + 4 * MOST_LANES;
+    p->pad_outputs = parts(p->outputs, p->lanes) * p->lanes;
+    p->joined = p->panel = 0;
+    *plan = q;
+}
+
+void tgx_conv_plan_outputs(tgx_conv *p, ptrdiff_t size, ptrdiff_t images, ptrdiff_t alone) {
+    if (!p->plane_by_plane && !plan_across(p, size) && pays_laid(p, size)) plan_laid(p, size, images, alone);
 }

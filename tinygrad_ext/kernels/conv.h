@@ -13,13 +13,18 @@
 enum {
     TGX_CONV_DIRECT_TAPS = 9,  /* of a plane that is read where it lies; more take longer than a copy */
     TGX_CONV_DIRECT_REACH = 64, /* columns from its first tap to the last */
-    TGX_CONV_ACROSS_TAPS = 16   /* columns of taps where vectors lie along the outputs */
+    TGX_CONV_ACROSS_TAPS = 16, /* columns of taps of what conv_across.h computes */
+    TGX_CONV_LAID_TAPS = 128   /* of what conv_laid.h computes */
 };
 
 /* Bytes of the windows of a tile, by those of a vector: half of the first cache level. Where a tile of 64 lanes a row asks for a
  * third as many in the same time, the second level is fast enough. And bytes of the weights of all outputs that share them. */
 #define TGX_CONV_PANEL(vector_bytes) ((vector_bytes) == 64 ? 64 << 10 : 16 << 10)
 #define TGX_CONV_WEIGHTS(vector_bytes) ((vector_bytes) == 64 ? 384 << 10 : 128 << 10)
+
+/* Of tiles with vectors along the outputs: positions at most, and vectors. */
+#define TGX_CONV_POSITIONS(vector_bytes) ((vector_bytes) == 64 ? 14 : 4)
+#define TGX_CONV_VECTORS(vector_bytes) ((vector_bytes) == 64 ? 2 : 3)
 
 typedef struct {
     ptrdiff_t channels, height, width; /* of src, whose planes are contiguous; of volumes a channel for each tap plane of each */
@@ -38,9 +43,9 @@ typedef struct {
     int joined;                        /* and the positions of all images of a part are one row of them */
     int plane_by_plane;                /* a group has one channel and one output: */
     int direct;                        /* apply reads it where it lies */
-    int across;                        /* vectors lie along the outputs: positions of a tile, which has so many vectors of outputs: */
-#define TGX_CONV_ACROSS(positions) ((positions) == 7 ? 4 : 2)
-    ptrdiff_t residues, line;          /* of columns; elements of a row of one residue in the buffer */
+    int across;                        /* vectors lie along the outputs, and src is read where it lies */
+    ptrdiff_t laid;                    /* or it is laid out image by image in turn: positions of a row in a tile, of each image, else 0 */
+    ptrdiff_t residues, line;          /* of columns, of plane_by_plane and laid; elements of a row of one residue in the buffer */
     /* needed by the loops, not by the plan */
     const ptrdiff_t *at_y, *at_x;      /* where the taps of the first window lie in src; may be negative */
     ptrdiff_t *offset;                 /* of tap (v, u) in a plane of the buffer; room for taps_y * taps_x */
@@ -48,8 +53,8 @@ typedef struct {
 
 /* Choose the blocks for elements of `size` bytes and at most `images` images. */
 void tgx_conv_plan(tgx_conv *p, ptrdiff_t size, ptrdiff_t images);
-/* Where vectors along the outputs take less time, which only tgx_conv_kernels.apply_across reads, plan for these. */
-void tgx_conv_plan_across(tgx_conv *p, ptrdiff_t size);
+/* Where vectors along the outputs take less time, plan for these; of all images `alone` come by themselves, of volumes. */
+void tgx_conv_plan_outputs(tgx_conv *p, ptrdiff_t size, ptrdiff_t images, ptrdiff_t alone);
 /* Fill p->offset, once there is room for it. */
 void tgx_conv_place_taps(const tgx_conv *p);
 
@@ -98,8 +103,11 @@ typedef struct {
     /* The part of some planes from src itself, which points to the first row of the first one, where p->direct. */
     void (*apply_direct)(const tgx_conv *p, const tgx_conv_part *part, const void *src, const void *weight, const void *bias, void *out);
     /* One image of any part from the part's channels where they lie, from src on, where p->across; NULL where
-     * vectors are short. */
+     * vectors have less than 64 bytes. */
     void (*apply_across)(const tgx_conv *p, const tgx_conv_part *part, const void *src, const void *packed, const void *bias, void *out);
+    /* load, from where each image lies and with room for a channel of all, and apply where p->laid; NULL where vectors are short. */
+    void (*load_laid)(const tgx_conv *p, const tgx_conv_part *part, const void *const *src, void *room, void *buf);
+    void (*apply_laid)(const tgx_conv *p, const tgx_conv_part *part, const void *buf, const void *packed, const void *bias, void *out);
     void (*collect_plane)(const tgx_conv *p, const tgx_conv_part *part, const void *buf, const void *grad, void *sums);
     void (*settle)(const tgx_conv *p, const void *sums, void *out);
     /* `rows` rows of `width` elements, `step` apart, from a laid out plane whose windows move by one. */

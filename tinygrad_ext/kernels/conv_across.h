@@ -10,8 +10,8 @@ typedef struct { uint32_t of[TGX_CONV_ACROSS_TAPS]; } NAME(reached);
 #define UNROLLED _Pragma("GCC unroll 16")
 /* One tap at the positions [lo, hi) of a tile. */
 INLINE void NAME(across_tap)(const int lo, const int hi, const int vectors, const T *x, ptrdiff_t step, const T *factors,
-                             V sum[MOST_ACROSS][ACROSS_VECTORS]) {
-    V by[ACROSS_VECTORS];
+                             V sum[MOST_POSITIONS][MOST_VECTORS]) {
+    V by[MOST_VECTORS];
     UNROLLED for (int q = 0; q < vectors; q++) by[q] = READ(factors + q * LANES);
     UNROLLED for (int r = lo; r < hi; r++) {
         const V one = SPLAT(x[r * step]);
@@ -22,7 +22,7 @@ INLINE void NAME(across_tap)(const int lo, const int hi, const int vectors, cons
 /* All channels, and the rows of taps [first, last) that lie in the image; src: the row of tap row 0 and the tile's first position.
  * At most the first or the last position lies outside for most taps; where others do, the row is copied with zeros for them. */
 INLINE void NAME(across_sums)(const int rows, const int vectors, const tgx_conv *p, ptrdiff_t channels, const T *src, ptrdiff_t first,
-                              ptrdiff_t last, const NAME(reached) *inside, const T *w, V sum[MOST_ACROSS][ACROSS_VECTORS]) {
+                              ptrdiff_t last, const NAME(reached) *inside, const T *w, V sum[MOST_POSITIONS][MOST_VECTORS]) {
     const ptrdiff_t taps_x = p->taps_x, step = p->step_x, row = taps_x * vectors * LANES;
     const uint32_t all = (1u << rows) - 1;
     for (ptrdiff_t c = 0; c < channels; c++, src += p->src_channel, w += p->taps_y * row)
@@ -35,7 +35,7 @@ INLINE void NAME(across_sums)(const int rows, const int vectors, const tgx_conv 
                 else if (reached == (all & ~1u)) NAME(across_tap)(1, rows, vectors, x, step, factors, sum);
                 else if (reached == all >> 1) NAME(across_tap)(0, rows - 1, vectors, x, step, factors, sum);
                 else if (reached) {
-                    T copy[MOST_ACROSS];
+                    T copy[MOST_POSITIONS];
                     UNROLLED for (int r = 0; r < rows; r++) copy[r] = reached >> r & 1 ? x[r * step] : 0;
                     NAME(across_tap)(0, rows, vectors, copy, 1, factors, sum);
                 }
@@ -52,8 +52,8 @@ typedef struct {
 } NAME(strip);
 
 INLINE void NAME(across_tile)(const int rows, const int vectors, const tgx_conv *p, const tgx_conv_part *part, const NAME(strip) *at) {
-    T tile[ACROSS_SUMS * LANES] __attribute__((aligned(VECTOR_BYTES)));
-    V sum[MOST_ACROSS][ACROSS_VECTORS];
+    T tile[MOST_POSITIONS * MOST_VECTORS * LANES] __attribute__((aligned(VECTOR_BYTES)));
+    V sum[MOST_POSITIONS][MOST_VECTORS];
     T *own = tile + at->known * vectors * LANES, *to = at->to + at->known;
     if (!part->fresh) {
         if (at->real < vectors * LANES || at->known) memset(tile, 0, sizeof tile);
@@ -73,17 +73,16 @@ INLINE void NAME(across_tile)(const int rows, const int vectors, const tgx_conv 
 /* By themselves: see any_tile. */
 #define ACROSS(rows) \
     static __attribute__((noinline)) void NAME(across_##rows)(const tgx_conv *p, const tgx_conv_part *part, const NAME(strip) *at) { \
-        NAME(across_tile)(rows, TGX_CONV_ACROSS(rows), p, part, at); \
+        NAME(across_tile)(rows, MOST_VECTORS, p, part, at); \
     }
 ACROSS(14)
-ACROSS(7)
 #undef ACROSS
 #undef UNROLLED
 
 /* Some channels of a part for one image, where they lie. The last tile of a row begins with positions of the one before. */
 static void NAME(apply_across)(const tgx_conv *p, const tgx_conv_part *part, const void *from, const void *packed, const void *bias,
                                void *to) {
-    const ptrdiff_t taps = p->taps_x * p->taps_y, rows = p->across, some = TGX_CONV_ACROSS(rows) * LANES;
+    const ptrdiff_t taps = p->taps_x * p->taps_y, rows = MOST_POSITIONS, some = MOST_VECTORS * LANES;
     const int upwards = taps > p->taps_x && p->at_y[1] < p->at_y[0]; /* rows go the way of the taps, as processors expect */
     NAME(strip) at;
     for (ptrdiff_t o = 0; o < p->outputs; o += some) {
@@ -104,8 +103,7 @@ static void NAME(apply_across)(const tgx_conv *p, const tgx_conv_part *part, con
                 at.first = 0, at.last = p->taps_y;
                 while (at.first < at.last && (y + p->at_y[at.first] < 0 || y + p->at_y[at.first] >= p->height)) at.first++;
                 while (at.first < at.last && (y + p->at_y[at.last - 1] < 0 || y + p->at_y[at.last - 1] >= p->height)) at.last--;
-                if (rows == 14) NAME(across_14)(p, part, &at);
-                else NAME(across_7)(p, part, &at);
+                NAME(across_14)(p, part, &at);
             }
         }
     }

@@ -11,18 +11,26 @@ enum { OUT_ROWS = 4, OUT_VECTORS = 3, SUM_ROWS = 6, SUM_VECTORS = 2 }; /* 12 of 
 enum { OUT_ROWS = 4, OUT_VECTORS = 3, SUM_ROWS = 6, SUM_VECTORS = 2 };
 #endif
 #if VECTOR_BYTES == 64
-enum { MOST_ACROSS = 14, ACROSS_VECTORS = 4, ACROSS_SUMS = 28 }; /* of tiles of conv_across.h */
-#define ACROSS_OF(t) apply_across_##t
+#define OUTPUTS_OF(t) apply_across_##t, load_laid_##t, apply_laid_##t
+#elif VECTOR_BYTES == 32
+#define OUTPUTS_OF(t) NULL, load_laid_##t, apply_laid_##t
 #else
-#define ACROSS_OF(t) NULL
+#define OUTPUTS_OF(t) NULL, NULL, NULL
 #endif
+enum { /* of tiles of conv_across.h and conv_laid.h */
+    MOST_POSITIONS = TGX_CONV_POSITIONS(VECTOR_BYTES), MOST_VECTORS = TGX_CONV_VECTORS(VECTOR_BYTES),
+    LAID_WEIGHTS = 16 << 10, LAID_TILES = 16 /* bytes of weights, and tiles that use them one after the other */
+};
+/* A tap: where it lies in src and in the weights. And which lie in the image, [first, last) of rows and [left, right) of columns. */
+typedef struct { int32_t offset, weight; } tgx_conv_met;
+typedef struct { ptrdiff_t first, last, left, right; } tgx_conv_range;
 #define INLINE static inline __attribute__((always_inline))
 
-/* to[j][i] = from[i][j] for 4 x 4 elements. */
+/* to[j][i] = from[i][x + j] for 4 x 4 elements. */
 typedef uint32_t quad __attribute__((vector_size(16)));
 typedef uint32_t loose_quad __attribute__((vector_size(16), aligned(4), may_alias));
-INLINE void turn_block_f32(float *to, ptrdiff_t to_step, const float *from, ptrdiff_t from_step) {
-#define ROW(i) (quad)*(const loose_quad *)(from + i * from_step)
+INLINE void turn_rows_f32(float *to, ptrdiff_t to_step, const float *const *from, ptrdiff_t x) {
+#define ROW(i) (quad)*(const loose_quad *)(from[i] + x)
 #define COLUMN(j) *(loose_quad *)(to + j * to_step)
     quad a = ROW(0), b = ROW(1), c = ROW(2), d = ROW(3);
     quad ab = __builtin_shuffle(a, b, (quad){0, 4, 1, 5}), ab2 = __builtin_shuffle(a, b, (quad){2, 6, 3, 7});
@@ -32,10 +40,17 @@ INLINE void turn_block_f32(float *to, ptrdiff_t to_step, const float *from, ptrd
 #undef ROW
 #undef COLUMN
 }
-INLINE void turn_block_f64(double *to, ptrdiff_t to_step, const double *from, ptrdiff_t from_step) {
+INLINE void turn_rows_f64(double *to, ptrdiff_t to_step, const double *const *from, ptrdiff_t x) {
     for (int i = 0; i < 4; i++)
-        for (int j = 0; j < 4; j++) to[j * to_step + i] = from[i * from_step + j];
+        for (int j = 0; j < 4; j++) to[j * to_step + i] = from[i][x + j];
 }
+#define TURN_BLOCK(T, t)                                                                                    \
+    INLINE void turn_block_##t(T *to, ptrdiff_t to_step, const T *from, ptrdiff_t from_step) {              \
+        const T *const rows[4] = {from, from + from_step, from + 2 * from_step, from + 3 * from_step};      \
+        turn_rows_##t(to, to_step, rows, 0);                                                                \
+    }
+TURN_BLOCK(float, f32)
+TURN_BLOCK(double, f64)
 
 /* EVENS: elements 0, 2, 4, ... of two vectors. FIRST, SECOND: halves of a vector of twice the length, with elements of two
  * vectors in turn.
@@ -98,5 +113,5 @@ INLINE void turn_block_f64(double *to, ptrdiff_t to_step, const double *from, pt
 #include "conv_loops.h"
 
 #define KERNELS(t) {VECTOR_BYTES / sizeof(((vec_##t){0})[0]), load_##t, pack_##t, apply_##t, turn_##t, collect_##t, collect_few_##t, spread_##t, \
-                    lay_##t, apply_plane_##t, apply_direct_##t, ACROSS_OF(t), collect_plane_##t, settle_##t, apply_pair_##t}
+                    lay_##t, apply_plane_##t, apply_direct_##t, OUTPUTS_OF(t), collect_plane_##t, settle_##t, apply_pair_##t}
 const tgx_conv_table ISA(tgx_conv_table) = {KERNELS(f32), KERNELS(f64)};

@@ -287,10 +287,13 @@ static void NAME(collect_few)(const tgx_conv *p, const tgx_conv_part *part, cons
     }
 }
 
+#include "conv_planes.h"
 #if VECTOR_BYTES == 64
 #include "conv_across.h"
 #endif
-#include "conv_planes.h"
+#if VECTOR_BYTES >= 32
+#include "conv_laid.h"
+#endif
 #include "conv_direct.h"
 
 #undef V

@@ -24,8 +24,9 @@ static int64_t plan_apply(job_t *j) {
     const int64_t kernel = j->g->kernel[1] * j->g->kernel[2];
     const int few = j->g->n * j->planes * p->rows * p->cols <= (kernel == 1 ? FEW_POSITIONS : SOME_POSITIONS);
     p->weight_row = few && j->step_c == kernel && p->outputs % MOST_ROWS == 0 && j->g->kernel[0] == 1 ? j->step_o : 0;
-    tgx_conv_plan(p, j->size, parts(j->g->n * (j->inner.run ? j->inner.run : 1), j->most_shares));
-    tgx_conv_plan_across(p, j->size);
+    const int64_t images = j->g->n * (j->inner.run ? j->inner.run : 1);
+    tgx_conv_plan(p, j->size, parts(images, j->most_shares));
+    tgx_conv_plan_outputs(p, j->size, images, j->planes > j->inner.run ? j->g->n : images);
     j->blocks = parts(p->rows, p->block) * parts(p->cols, p->span);
     j->packed_group = p->taps_x * p->taps_y * p->channels * p->pad_outputs;
     j->room_size = p->images * (p->buffer + (j->scatter ? p->outputs * p->block * p->span : 0)) * j->size;
@@ -101,6 +102,23 @@ static void apply_across(const job_t *j, const tgx_conv_part *part, const planes
     }
 }
 
+/* Lay out the part's channels for its images in turn; behind them is room for a channel of all. */
+static void load_laid(const job_t *j, const tgx_conv_part *part, const planes_t *planes, int64_t first, int64_t group, char *buf) {
+    const tgx_conv *p = &j->p;
+    const int64_t channel = p->images * p->plane * j->size;
+    const void *src[TGX_CONV_POSITIONS(64)];
+    char *room = buf + p->depth * channel;
+    tgx_conv_part some = *part;
+    for (some.channels = 0;; buf += some.channels * channel) {
+        const tgx_conv_part before = some;
+        for (int64_t i = 0; i < part->images; i++) {
+            some = before;
+            if (!(src[i] = next_channels(j, part, planes, first + i, group, &some))) return;
+        }
+        j->k->load_laid(p, &some, src, room, buf);
+    }
+}
+
 /* Some rows of some planes in one group, from plane number `first` on, a few channels of the source at a time. */
 static void apply_part(const job_t *j, tgx_conv_part *part, const planes_t *planes, int64_t first, int64_t group, char *buf) {
     const tgx_conv *p = &j->p;
@@ -119,8 +137,8 @@ static void apply_part(const job_t *j, tgx_conv_part *part, const planes_t *plan
             part->channels = at_most(p->depth, hi * p->own - part->channel);
             if (p->across) apply_across(j, part, planes, first, group, bias, out);
             else {
-                load_planes(j, part, planes, first, group, buf);
-                j->k->apply(p, part, buf, j->packed + group * j->packed_group * j->size, bias, out);
+                (p->laid ? load_laid : load_planes)(j, part, planes, first, group, buf);
+                (p->laid ? j->k->apply_laid : j->k->apply)(p, part, buf, j->packed + group * j->packed_group * j->size, bias, out);
             }
             part->channel += part->channels, part->fresh = 0;
         } while (part->channel < hi * p->own);

@@ -103,8 +103,8 @@ INLINE void NAME(row)(T *dst, const T *src, ptrdiff_t step, ptrdiff_t lo, ptrdif
 
 /* Elements lo <= i < hi of n for which start + i step lies in [0, size). */
 INLINE void NAME(bounds)(ptrdiff_t start, ptrdiff_t step, ptrdiff_t size, ptrdiff_t n, ptrdiff_t *lo, ptrdiff_t *hi) {
-    *lo = start < 0 ? (-start + step - 1) / step : 0;
-    *hi = size > start ? (size - start + step - 1) / step : 0;
+    *lo = start >= 0 ? 0 : step == 1 ? -start : (-start + step - 1) / step;
+    *hi = size <= start ? 0 : step == 1 ? size - start : (size - start + step - 1) / step;
     if (*hi > n) *hi = n;
     if (*lo > *hi) *lo = *hi;
 }
@@ -150,6 +150,11 @@ INLINE ptrdiff_t NAME(together)(ptrdiff_t left) {
     return left > 4 ? OUT_ROWS : left > 1 ? 4 : 1;
 }
 
+/* Vectors of outputs of such a tile: as many as there are, or in place always as many. */
+INLINE ptrdiff_t NAME(vectors)(const tgx_conv *p, ptrdiff_t left) {
+    return p->across || left >= MOST_VECTORS * LANES ? MOST_VECTORS : (left + LANES - 1) / LANES;
+}
+
 /* Channels [c, last) of one tile of `some` outputs, of which `real` exist. */
 INLINE void NAME(pack_tile)(T *to, const T *w, ptrdiff_t step_o, ptrdiff_t step_c, const ptrdiff_t *tap, ptrdiff_t taps, int straight,
                             ptrdiff_t some, ptrdiff_t real, ptrdiff_t channels) {
@@ -181,7 +186,7 @@ static void NAME(pack)(const tgx_conv *p, const void *weight, ptrdiff_t step_o, 
     for (ptrdiff_t c = 0, channels; c < p->own; c += channels) {
         channels = p->own - c < block ? p->own - c : block;
         for (ptrdiff_t o = 0, some; o < p->outputs; o += some) {
-            some = p->across ? TGX_CONV_ACROSS(p->across) * LANES : NAME(together)(p->outputs - o);
+            some = p->across || p->laid ? NAME(vectors)(p, p->outputs - o) * LANES : NAME(together)(p->outputs - o);
             NAME(pack_tile)((T *)packed + (o * p->channels + (first + c) * some) * taps, (const T *)weight + o * step_o + c * step_c, step_o,
                             step_c, tap, taps, straight, some, p->outputs - o < some ? p->outputs - o : some, channels);
         }

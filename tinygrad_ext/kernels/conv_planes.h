@@ -19,13 +19,13 @@ INLINE void NAME(lay_rows)(const tgx_conv *p, T *dst, const T *src, ptrdiff_t to
 }
 
 /* Both residues of a step of 2, in turn, so that a row may end in the next. */
-INLINE void NAME(lay_halves)(const tgx_conv *p, T *dst, const T *src, ptrdiff_t top, ptrdiff_t bottom, ptrdiff_t n) {
+INLINE void NAME(lay_halves)(const tgx_conv *p, T *dst, const T *src, ptrdiff_t column, ptrdiff_t top, ptrdiff_t bottom, ptrdiff_t n) {
     const ptrdiff_t line = p->line;
     const int two = line <= 2 * LANES;
     ptrdiff_t lo[2], hi[2];
     uint32_t inside[2][4];
     for (int f = 0; f < 2; f++) {
-        NAME(bounds)(p->base_x + f, 2, p->width, line, &lo[f], &hi[f]);
+        NAME(bounds)(column + f, 2, p->width, line, &lo[f], &hi[f]);
         for (int i = 0; i < 4; i++) inside[f][i] = NAME(lanes)(2 * lo[f] - i * LANES, 2 * hi[f] - 1 - i * LANES);
     }
     for (ptrdiff_t r = 0; r < n; r++, src += p->width)
@@ -39,18 +39,25 @@ INLINE void NAME(lay_halves)(const tgx_conv *p, T *dst, const T *src, ptrdiff_t 
             } else NAME(row)(dst, src + f, 2, lo[f], hi[f], line, line + LANES);
 }
 
-static void NAME(lay)(const tgx_conv *p, const tgx_conv_part *part, const void *from, void *buf) {
-    const ptrdiff_t y = part->row * p->step_y + p->base_y, n = (part->rows - 1) * p->step_y + p->reach + 1;
-    ptrdiff_t top, bottom, lo, hi;
-    NAME(bounds)(y, 1, p->height, n, &top, &bottom);
+/* `n` rows from src on, of which [top, bottom) exist, from a column on that may lie before the first. */
+static void NAME(lay_lines)(const tgx_conv *p, const T *src, ptrdiff_t column, ptrdiff_t top, ptrdiff_t bottom, ptrdiff_t n, T *buf) {
+    ptrdiff_t lo, hi;
+    src += column;
     if (p->step_x == 2 && p->residues == 2) {
-        NAME(lay_halves)(p, buf, (const T *)from + y * p->width + p->base_x, top, bottom, n);
+        NAME(lay_halves)(p, buf, src, column, top, bottom, n);
         return;
     }
     for (ptrdiff_t f = 0; f < p->residues; f++) {
-        NAME(bounds)(p->base_x + f, p->step_x, p->width, p->line, &lo, &hi);
-        NAME(lay_rows)(p, (T *)buf + f * p->line, (const T *)from + y * p->width + p->base_x + f, top, bottom, n, lo, hi);
+        NAME(bounds)(column + f, p->step_x, p->width, p->line, &lo, &hi);
+        NAME(lay_rows)(p, buf + f * p->line, src + f, top, bottom, n, lo, hi);
     }
+}
+
+static void NAME(lay)(const tgx_conv *p, const tgx_conv_part *part, const void *from, void *buf) {
+    const ptrdiff_t y = part->row * p->step_y + p->base_y, n = (part->rows - 1) * p->step_y + p->reach + 1;
+    ptrdiff_t top, bottom;
+    NAME(bounds)(y, 1, p->height, n, &top, &bottom);
+    NAME(lay_lines)(p, (const T *)from + y * p->width, p->base_x, top, bottom, n, buf);
 }
 
 /* `rows` rows by `vectors` vectors; at most `room` elements of out exist. */
