@@ -27,7 +27,7 @@ enum {
     ACROSS_BYTES = 384 << 10, /* of weights */
     LEAST_WIDTH = 4,
     FEW_SUMS = 8,             /* of a tile, each of which waits for the one before */
-    FEW_READS = 6,            /* of an element that is laid out */
+    FEW_READS = 3,            /* of an element that is laid out */
     MOST_WIDTH = 28,          /* of images that are laid out in turn */
     LAID_BYTES = 1 << 20,     /* of a part's channels: so few are read for each tile that the third cache would do */
     POSITIONS = 192,          /* computed at a time at least: so often are weights read that come from far */
@@ -50,8 +50,8 @@ void tgx_conv_place_taps(const tgx_conv *p) {
     if (p->plane_by_plane || p->laid) {
         for (ptrdiff_t v = 0; v < p->taps_y; v++)
             for (ptrdiff_t u = 0; u < p->taps_x; u++) {
-                ptrdiff_t right = p->at_x[u] - p->base_x, down = (p->at_y[v] - p->base_y) * p->residues;
-                p->offset[v * p->taps_x + u] = ((down + right % p->step_x) * p->line + right / p->step_x) * (p->laid ? p->images : 1);
+                ptrdiff_t right = p->at_x[u] - p->base_x, down = (p->at_y[v] - p->base_y) * p->residues, step = p->laid == 1 ? 1 : p->step_x;
+                p->offset[v * p->taps_x + u] = ((down + right % step) * p->line + right / step) * (p->laid ? p->images : 1);
             }
         return;
     }
@@ -174,9 +174,9 @@ static void plan_laid(tgx_conv *plan, ptrdiff_t size, ptrdiff_t images, ptrdiff_
     tgx_conv q = *plan, *p = &q;
     const ptrdiff_t most = TGX_CONV_POSITIONS(size * p->lanes), shared = p->reach / p->step_y + 1;
     p->images = p->span == p->cols && p->cols * p->step_x <= MOST_WIDTH ? images_in_turn(images, alone, most) : 1;
-    p->laid = most / p->images;
-    p->residues = at_most(p->reach_x + 1, p->step_x);
-    p->line = p->span + p->reach_x / p->step_x;
+    p->laid = p->step_x > 1 && p->images >= 4 ? 1 : most / p->images; /* columns of one residue take longer to lay out */
+    p->residues = p->laid == 1 ? 1 : at_most(p->reach_x + 1, p->step_x);
+    p->line = p->laid == 1 ? (p->span - 1) * p->step_x + p->reach_x + 1 : p->span + p->reach_x / p->step_x;
     const ptrdiff_t row = p->residues * p->line * p->images * size;
     const ptrdiff_t fit_rows = (LAID_BYTES / 2 / (row * at_least(p->channels, 1)) - p->reach - 1) / p->step_y + 1;
     const ptrdiff_t rows = at_least(parts(POSITIONS / 2, p->cols * p->images), at_least(shared, at_most(fit_rows, 4 * shared)));

@@ -45,7 +45,7 @@ typedef struct {
     int direct;                        /* apply reads it where it lies */
     int across;                        /* vectors lie along the outputs, and src is read where it lies */
     ptrdiff_t laid;                    /* or it is laid out image by image in turn: positions of a row in a tile, of each image, else 0 */
-    ptrdiff_t residues, line;          /* of columns, of plane_by_plane and laid; elements of a row of one residue in the buffer */
+    ptrdiff_t residues, line;          /* of columns, in both of these; elements of a row of one residue in the buffer */
     /* needed by the loops, not by the plan */
     const ptrdiff_t *at_y, *at_x;      /* where the taps of the first window lie in src; may be negative */
     ptrdiff_t *offset;                 /* of tap (v, u) in a plane of the buffer; room for taps_y * taps_x */

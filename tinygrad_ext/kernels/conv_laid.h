@@ -97,7 +97,7 @@ INLINE ptrdiff_t NAME(lines)(const tgx_conv *p, const tgx_conv_part *part, ptrdi
 
 /* The tiles from number k on; a row has so many pieces. */
 static void NAME(cut_tiles)(const tgx_conv *p, const tgx_conv_part *part, const T *buffer, ptrdiff_t k, ptrdiff_t pieces, NAME(laid_group) *of) {
-    const ptrdiff_t cols = part->cols, n = part->rows * pieces, some = of->vectors * LANES;
+    const ptrdiff_t cols = part->cols, n = part->rows * pieces, some = of->vectors * LANES, step = p->laid == 1 ? p->step_x : 1;
     tgx_conv_range before = {-1, 0, 0, 0};
     tgx_conv_met *met = of->met;
     ptrdiff_t top, bottom;
@@ -107,7 +107,7 @@ static void NAME(cut_tiles)(const tgx_conv *p, const tgx_conv_part *part, const 
         NAME(laid_piece) *at = of->piece + of->tiles;
         const ptrdiff_t row = k / pieces, x = cols * (k % pieces) / pieces, own = cols * (k % pieces + 1) / pieces - x;
         met = NAME(meet)(p, part, row, x, own, some, &before, at, met);
-        at->src = buffer + ((row * p->step_y - top) * p->residues * p->line + x) * p->images;
+        at->src = buffer + ((row * p->step_y - top) * p->residues * p->line + x * step) * p->images;
         at->sums = of->sums + of->positions * p->images * some, at->rows = own * p->images, of->positions += own;
     }
 }
@@ -185,9 +185,10 @@ static void NAME(lay_in_turn)(const tgx_conv *p, const T *const *from, ptrdiff_t
 }
 
 /* What the loops above read: of every channel the rows inside of the images, with zeros beside them, and with a step each residue of
- * columns by itself; then element by element of one image after the other. src: each image of a part; there may be fewer in the last. */
+ * columns by itself, but where a tile has one position of each image; then element by element of one image after the other. src: each image of a part; there may be fewer in the last. */
 static void NAME(load_laid)(const tgx_conv *p, const tgx_conv_part *part, const void *const *src, void *room, void *buf) {
     const ptrdiff_t images = p->images, plane = p->plane, column = part->col * p->step_x + p->base_x;
+    const int in_turn = images > 1 && (p->step_x == 1 || p->laid == 1);
     const T *from[MOST_POSITIONS];
     ptrdiff_t top, bottom, lo, hi;
     const ptrdiff_t y = NAME(lines)(p, part, &top, &bottom) + top, rows = bottom - top;
@@ -196,10 +197,10 @@ static void NAME(load_laid)(const tgx_conv *p, const tgx_conv_part *part, const 
         T *to = (T *)buf + c * plane * images, *one = images > 1 ? room : to;
         for (ptrdiff_t i = 0; i < part->images; i++) {
             from[i] = (const T *)src[i] + c * p->src_channel + y * p->width;
-            if (images == 1 || p->step_x > 1) NAME(lay_lines)(p, from[i], column, 0, rows, rows, one + i * plane);
+            if (!in_turn) NAME(lay_lines)(p, from[i], column, 0, rows, rows, one + i * plane);
             from[i] += column;
         }
-        if (p->step_x > 1 && images > 1) NAME(transpose)(to, images, one, plane, part->images, rows * p->residues * p->line);
-        else if (images > 1) NAME(lay_in_turn)(p, from, part->images, rows, lo, hi, to);
+        if (in_turn) NAME(lay_in_turn)(p, from, part->images, rows, lo, hi, to);
+        else if (images > 1) NAME(transpose)(to, images, one, plane, part->images, rows * p->residues * p->line);
     }
 }
