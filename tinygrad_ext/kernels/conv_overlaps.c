@@ -2,9 +2,10 @@
  * of its window is a product of the weights with the gradient, a column for each output, and the columns are added up in the
  * order of the window's elements. Of small images several go into one product.
  *
- * Rejected where a library computes products: the positions of each residue by the loops of conv_loops.h, which have an eighth to
- * a quarter of the image each, and packed weights of their own; 1.3 to 1.6 times as long. Without a step the columns cost more
- * than they spare. */
+ * The loops of conv_laid.h, for the positions of each residue, take 0.75 to 1.0 of the time where a batch has more than a few
+ * positions; below, packing the weights of each residue takes as long as the products, and shorter vectors take 1.3 to 1.6 times as
+ * long. Without a step the columns cost more than they spare. */
+#include "conv.h"
 #include "conv_overlaps.h"
 #include "lapack.h"
 #include "product_blocks.h"
@@ -14,7 +15,8 @@ enum {
     LEAST_DEPTH = 32,          /* channels that a product sums over, and that it makes: fewer columns an addition pay */
     LEAST_CHANNELS = 16,
     POSITIONS = 128,           /* columns of a product at least, where the batch has them */
-    MOST_COLUMNS = 1 << 22     /* numbers */
+    MOST_COLUMNS = 1 << 22,    /* numbers */
+    FEW_POSITIONS = 160
 };
 
 static int64_t rows(const tgx_conv_sizes *g) { return g->channels * g->kernel[1] * g->kernel[2]; }
@@ -23,6 +25,7 @@ static int64_t positions(const tgx_conv_sizes *g) { return g->out[1] * g->out[2]
 int tgx_conv_is_overlaps(const tgx_call *c, const tgx_conv_sizes *g, int dtype) {
     if ((dtype != TGX_F32 && dtype != TGX_F64) || g->dims == 3 || g->groups != 1 || g->stride[1] * g->stride[2] == 1) return 0;
     if (g->outputs < LEAST_DEPTH || g->channels < LEAST_CHANNELS || g->kernel[1] * g->kernel[2] <= g->stride[1] * g->stride[2]) return 0;
+    if ((double)g->n * (double)positions(g) > FEW_POSITIONS && tgx_conv_pick()->f32.load_laid) return 0;
     const double columns = (double)rows(g) * (double)positions(g);
     if (columns * (double)g->outputs < LEAST_WORK || columns > MOST_COLUMNS || g->n == 0) return 0;
     const tgx_blas *blas = c->services->blas();
