@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import tinygrad_ext as tg
+from tinygrad_ext.registry import derivatives
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "tinygrad_ext"
@@ -46,6 +47,34 @@ def test_the_import_leaves_the_collector_as_it_was():
         code = f"import gc; gc.{call}(); import tinygrad_ext; print(gc.isenabled())"
         done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True)
         assert done.stdout.strip() == wanted
+
+
+def test_the_collector_is_on_again_where_the_import_fails():
+    code = "import gc, sys; sys.modules['tinygrad_ext._assemble'] = None\ntry: import tinygrad_ext\n"
+    code += "except ImportError: print(gc.isenabled())"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "True"
+
+
+def test_what_a_program_froze_stays_frozen_when_it_imports():
+    code = "import gc; a = []; gc.freeze(); import tinygrad_ext; print(any(o is a for o in gc.get_objects()))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "False"
+
+
+def test_the_import_freezes_nothing_for_good():
+    code = "import gc, tinygrad_ext; print(gc.get_freeze_count())"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "0"
+
+
+def test_the_derivative_rules_of_every_op_can_be_read():
+    """They are read when a call is first recorded, so that an import does not tell of one that is wrong."""
+    for op in list(tg.registry.ops.values()):
+        op.settle_rules()
+        rules = [rule for rule in (op.record.grad or {}).values() if rule not in ("zero", "none")]
+        assert bool(rules) == bool(derivatives.rules_of(op)), op.name
+        assert op.node_type.endswith("Backward0")
 
 
 def test_the_room_called_tensor_does_not_hide_the_function():

@@ -2,6 +2,8 @@
 
 import copy
 import pickle
+import subprocess
+import sys
 
 import pytest
 
@@ -94,6 +96,17 @@ def test_a_type_behaves_as_in_torch(use):
         assert ours == theirs
 
 
+def test_types_are_made_when_they_are_asked_for():
+    """Of an import none are; every name is there all the same."""
+    code = (
+        "import tinygrad_ext as tg; R = tg.return_types; few = len(R._types)\n"
+        "tg.ones(2, 2).max(1); one = len(R._types); all = R.all_return_types\n"
+        "print(few, one, {t.__name__ for t in all} <= set(dir(R)), all is R.all_return_types, R.max in all)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.split() == ["0", "1", "True", "True", "True"]
+
+
 def test_items_are_attributes_and_a_pattern():
     match RESULTS["max"](tg):
         case return_types.max(values, indices):
@@ -110,9 +123,6 @@ def test_a_name_that_is_missing_says_what_is_near():
 
 
 def test_as_torch_finds_the_module():
-    import subprocess
-    import sys
-
     code = (
         "import torch, torch.return_types as R, pickle\n"
         "m = torch.ones(2, 2).max(0)\n"

@@ -7,55 +7,7 @@ import math as _math
 import os as _os
 import sys as _sys
 
-from tinygrad_ext.core.call.boundary import boundary as _boundary
-from tinygrad_ext.core.call.overridable import overridable as _overridable
-from tinygrad_ext.core.data import dtype as _dtype
-from tinygrad_ext.core.data import tensor as _tensor
-from tinygrad_ext.core.data.dtype import (
-    Size,
-    can_cast,
-    channels_last,
-    channels_last_3d,
-    contiguous_format,
-    device,
-    dtype,
-    finfo,
-    get_default_dtype,
-    iinfo,
-    jagged,
-    layout,
-    memory_format,
-    preserve_format,
-    promote_types,
-    set_default_dtype,
-    sparse_bsc,
-    sparse_bsr,
-    sparse_coo,
-    sparse_csc,
-    sparse_csr,
-    strided,
-)
-from tinygrad_ext.core.data.promotion import result_type as _result_type
-from tinygrad_ext.core.data.random import Generator, default_generator, initial_seed, manual_seed, seed
-from tinygrad_ext.core.data.tensor import Parameter, Tensor
-from tinygrad_ext.core.grad import engine as _engine
-from tinygrad_ext.core.grad import record as _record
-from tinygrad_ext.core.loops.parallel import get_num_threads, set_num_threads
-
-globals().update(_dtype.by_name)
-
-from tinygrad_ext import _assemble, autograd
-from tinygrad_ext.autograd.modes import (
-    enable_grad,
-    inference_mode,
-    is_anomaly_check_nan_enabled,
-    is_anomaly_enabled,
-    is_grad_enabled,
-    is_inference_mode_enabled,
-    no_grad,
-    set_grad_enabled,
-)
-from tinygrad_ext.tensor.interop import as_tensor, asarray, from_dlpack, from_file, from_numpy, frombuffer
+from tinygrad_ext.core.at_rest import collector_at_rest as _collector_at_rest
 
 __version__ = "0.1.0"
 
@@ -245,8 +197,7 @@ _LAZY_NAMES = {
 }
 
 
-@_boundary
-def __getattr__(name):
+def _look_up(name):
     if name in _LAZY:
         import importlib
 
@@ -277,25 +228,77 @@ def is_tensor(obj):
     return isinstance(obj, Tensor)
 
 
-@_overridable
 def is_floating_point(input):
     """Whether the tensor's dtype is a floating one."""
     return input.dtype.is_floating_point
 
 
-@_overridable
 def is_complex(input):
     """Whether the tensor's dtype is a complex one."""
     return input.dtype.is_complex
 
 
-@_overridable
 def numel(input):
     """Number of elements."""
     return input.numel()
 
 
-result_type = _overridable(_result_type)
 inf, nan, pi, e = _math.inf, _math.nan, _math.pi, _math.e
 newaxis = None
-_assemble.publish(_sys.modules[__name__], _os.path.dirname(__file__))
+
+with _collector_at_rest():
+    from tinygrad_ext.core.call.boundary import boundary as _boundary
+    from tinygrad_ext.core.call.overridable import overridable as _overridable
+    from tinygrad_ext.core.data import dtype as _dtype
+    from tinygrad_ext.core.data import tensor as _tensor
+    from tinygrad_ext.core.data.dtype import (
+        Size,
+        can_cast,
+        channels_last,
+        channels_last_3d,
+        contiguous_format,
+        device,
+        dtype,
+        finfo,
+        get_default_dtype,
+        iinfo,
+        jagged,
+        layout,
+        memory_format,
+        preserve_format,
+        promote_types,
+        set_default_dtype,
+        sparse_bsc,
+        sparse_bsr,
+        sparse_coo,
+        sparse_csc,
+        sparse_csr,
+        strided,
+    )
+    from tinygrad_ext.core.data.promotion import result_type as _result_type
+    from tinygrad_ext.core.data.random import Generator, default_generator, initial_seed, manual_seed, seed
+    from tinygrad_ext.core.data.tensor import Parameter, Tensor
+    from tinygrad_ext.core.grad import engine as _engine
+    from tinygrad_ext.core.grad import record as _record
+    from tinygrad_ext.core.loops.parallel import get_num_threads, set_num_threads
+
+    globals().update(_dtype.by_name)
+
+    from tinygrad_ext import _assemble, autograd
+    from tinygrad_ext.autograd.modes import (
+        enable_grad,
+        inference_mode,
+        is_anomaly_check_nan_enabled,
+        is_anomaly_enabled,
+        is_grad_enabled,
+        is_inference_mode_enabled,
+        no_grad,
+        set_grad_enabled,
+    )
+    from tinygrad_ext.tensor.interop import as_tensor, asarray, from_dlpack, from_file, from_numpy, frombuffer
+
+    __getattr__ = _boundary(_look_up)  # not before: what is imported here asks for what is not there yet
+    is_floating_point, is_complex, numel, result_type = map(
+        _overridable, (is_floating_point, is_complex, numel, _result_type)
+    )
+    _assemble.publish(_sys.modules[__name__], _os.path.dirname(__file__))

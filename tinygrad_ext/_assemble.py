@@ -1,6 +1,5 @@
 """Brings the records of the built-in families into the package's namespace, and fills the core's slots."""
 
-import gc
 import importlib
 import importlib.util
 import os
@@ -48,16 +47,6 @@ later.set_modules(
 
 def publish(package, folder):
     """Register the families and put their functions at the top of the package."""
-    collecting = gc.isenabled()
-    gc.disable()  # next to nothing of what is made here goes, and looking for it would cost a tenth of the import
-    try:
-        _publish(package, folder)
-    finally:
-        if collecting:
-            gc.enable()
-
-
-def _publish(package, folder):
     for name in ("pointwise", "kernel_call", "rows"):  # fill slots of the dispatcher
         importlib.import_module("tinygrad_ext.core.call." + name)
     for name in FAMILIES:

@@ -15,8 +15,9 @@ from operator import itemgetter
 
 from tinygrad_ext.errors import no_attribute
 
-all_return_types = []
-_types = {}
+_fields = {}  # name -> names of the items; of ops of one name those of the last one
+_of_aten = []  # what `declare` gave for the package's own ops
+_types = {}  # what `declare` gave -> its type, and the twin for out=
 
 
 def _new(cls, sequence, dict=None):
@@ -50,31 +51,35 @@ def _made(name, fields):
     return type(name, (tuple,), body | {"__new__": _new, "__repr__": _repr, "__reduce__": _reduce})
 
 
-def result_type(schema, place=""):
-    """The type of an op's results, the same for all of its overloads.
+def declare(schema, place=""):
+    """(name, names of the items) of an op's results: what `types_of` takes, the same for all of its overloads.
 
-    That of a plugin's op bears its namespace too, that of a function of linalg its module.
+    The name of a plugin's op bears its namespace too, that of a function of linalg its module.
     """
     name = place + schema.name if schema.namespace == "aten" else f"{schema.namespace}_{schema.name}"
-    fields = tuple(r.name for r in schema.returns)
-    if name not in _types or _types[name].__match_args__ != fields:
-        for key in (name, name + "_out"):
-            _types[key] = _made(key, fields)
-        if schema.namespace == "aten":
-            all_return_types.extend((_types[name], _types[name + "_out"]))
-    return _types[name]
+    what = name, tuple([r.name for r in schema.returns])
+    if schema.namespace == "aten" and _fields.get(name) != what[1]:
+        _of_aten.append(what)
+    _fields[name] = what[1]
+    return what
 
 
-def with_out(cls):
-    """The type of the same results where the caller gave their tensors."""
-    return _types[cls.__name__ + "_out"]
+def types_of(what):
+    """The type of an op's results, and that of the same results where the caller gave their tensors."""
+    if what not in _types:
+        name, fields = what
+        _types.setdefault(what, (_made(name, fields), _made(name + "_out", fields)))
+    return _types[what]
 
 
 def __getattr__(name):
-    if name not in _types:
-        raise no_attribute(__name__, name, __dir__())
-    return _types[name]
+    if name == "all_return_types":
+        return globals().setdefault(name, [kind for what in _of_aten for kind in types_of(what)])
+    for known, out in ((name, False), (name.removesuffix("_out"), True)):
+        if known in _fields:
+            return types_of((known, _fields[known]))[out]
+    raise no_attribute(__name__, name, __dir__())
 
 
 def __dir__():
-    return sorted({"all_return_types", *_types})
+    return sorted({"all_return_types", *_fields, *(name + "_out" for name in _fields)})

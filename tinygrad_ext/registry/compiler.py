@@ -3,14 +3,14 @@
 import sys
 from types import SimpleNamespace
 
-from tinygrad_ext.core.call.dispatch import Op
+from tinygrad_ext.core.call.dispatch import Op, set_makers
 from tinygrad_ext.core.data import dtype, table
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.core.grad import custom, custom_call
 from tinygrad_ext.core.loops import loop_tables as loops
 from tinygrad_ext.ops.record import BUILTIN
 from tinygrad_ext.ops.schema_default import name_of_number
-from tinygrad_ext.return_types import result_type, with_out
+from tinygrad_ext.return_types import declare, types_of
 
 _KINDS = table.kind_numbers()
 _rows = {}  # argument of a schema, of which equal ones are shared -> its row
@@ -84,6 +84,9 @@ def _node_name(schema):
     return (
         "".join(part[:-1] + "D" if part[-2:-1].isdigit() and part[-1] == "d" else part for part in parts) + "Backward0"
     )
+
+
+set_makers(types_of, _node_name)
 
 
 def rule_function(record, rule, find):
@@ -180,7 +183,7 @@ def make_op(record, schema, has_out):
     names = [r.name for r in schema.returns]
     several = None
     if len(names) > 1 and all(names):
-        several = result_type(schema, "linalg_" if record.where == "linalg" else "")
+        several = declare(schema, "linalg_" if record.where == "linalg" else "")
     words = (record.tags or "").split()
     o.set_traits(
         is_view=bool(record.view),
@@ -188,9 +191,7 @@ def make_op(record, schema, has_out):
         one_tensor="|" in (record.numbers or ""),
         any_device="any_device" in words,
         shape_rule=record.shape,
-        node_type=_node_name(schema),
         returns=several,
-        returns_out=several and with_out(several),
         makes_list=len(schema.returns) == 1 and bool(schema.returns[0].is_list),
         words=words,
     )
@@ -278,6 +279,11 @@ def set_rules(o, find):
         return False
     o.set_rules(rules, saved, _read_outputs(rules), bool(o.record.holomorphic))
     return True
+
+
+def set_rules_later(o, rules_from):
+    """Let rules_from(o) give the op its rules, as `set_rules` does, when a call of it is first recorded."""
+    o.set_rules_later(rules_from, any([rule not in ("zero", "none") for rule in (o.record.grad or {}).values()]))
 
 
 def _read_outputs(rules):

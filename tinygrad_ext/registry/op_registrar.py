@@ -151,8 +151,7 @@ class OpRegistrar:
         """Resolve the rules that name an op registered later. TypeError when it never was."""
         waiting, self._waiting = self._waiting, []
         for o in waiting:
-            if not compiler.set_rules(o, find_function):
-                raise TypeError(f"{o.name}: a derivative rule of {o.record.grad} calls an op that does not exist")
+            _set_rules(o)
 
     def close(self):
         """Refuse whatever comes after the end of the hook."""
@@ -162,7 +161,9 @@ class OpRegistrar:
     def _add(self, record, schema):
         kinds = variants(record)
         o = compiler.make_op(record, schema, "out" in kinds)
-        if not compiler.set_rules(o, find_function):
+        if record.owner == BUILTIN:  # those of most ops are never asked for
+            compiler.set_rules_later(o, _set_rules)
+        elif not compiler.set_rules(o, find_function):
             self._waiting.append(o)
         self.scope.put(ops, o.name, o)
         self.scope.note(o.taken_back)
@@ -264,6 +265,11 @@ def register_builtin(records):
         register.add(record)
     register.finish()
     namespaces["aten"] = op_namespace.Namespace("aten", registry.builtin_attribute, registry.names)
+
+
+def _set_rules(o):
+    if not compiler.set_rules(o, find_function):
+        raise TypeError(f"{o.name}: a derivative rule of {o.record.grad} calls an op that does not exist")
 
 
 def find_function(name):

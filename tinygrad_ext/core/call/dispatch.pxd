@@ -127,16 +127,19 @@ cdef class Op:
     cdef bint fills                 # a target of as many elements as the row that is made keeps its shape
     cdef bint one_tensor            # of the first two arguments, which also take numbers, one is a tensor
     cdef int nrules
-    cdef Rule[MAX_RULES] rules
+    cdef Rule *rules                # NULL while there are none
+    cdef object rules_from          # (op) -> calls set_rules: at the first call that is recorded; None: that was done
     cdef int nsaved
     cdef int[MAX_SAVED] saved
     cdef uint64_t output_mask       # outputs that carry gradients
-    cdef readonly str node_type     # name shown as grad_fn
-    cdef object returns             # named tuple class of several results, or None
-    cdef object returns_out         # the same with out=
+    cdef str shown_as               # name shown as grad_fn; None: nobody asked yet
+    cdef object returns             # named tuple class of several results, what `named` makes it of, or None
+    cdef object returns_out         # the class with out=
     cdef list forms                 # the op in each Form as a level gets it, or None: nobody asked yet
 
 cdef tgx_state *state() noexcept nogil
+cdef int settle_rules(Op op) except -1                                   # read the derivative rules where that was put off
+cdef object named(Op op)                                                 # the class of several results
 cdef object call_op(Op op, PyObject **args)                              # levels, autograd and kernel
 cdef object call_below(Op op, PyObject **args)                           # the same without levels
 cdef enum:

@@ -8,6 +8,7 @@ written in other ops. That a call is recorded is decided here, how stands behind
 come by inplace.pyx instead of `call_op`. The parts are one translation unit with this file, because a call of a few
 elements has no time for functions that the compiler cannot see into.
 """
+from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
@@ -112,7 +113,7 @@ cdef object call_plain(Op op, PyObject **args, int needed):
     if op.is_view and op.differentiable:        # (the same bytes as another dtype have no derivative)
         _link_views(op, <object>args[op.tensors[0]], result, 2)
     if op.returns is not None and type(result) is tuple:
-        return _tuple_new(op.returns, result)
+        return _tuple_new(named(op), result)
     if st.inference and _made_here(op, args, result):
         _mark_inference(result)
     return result

@@ -11,8 +11,37 @@ cdef class Elsewhere:
 _OPTIONS = ["dtype", "layout", "device", "pin_memory", "requires_grad"]
 
 
-def _options_at(names):
-    return next((i for i in range(len(names)) if names[i:i + len(_OPTIONS)] == _OPTIONS), -1)
+cdef int _options_at(list names) except -2:
+    cdef Py_ssize_t i = len(names) - len(_OPTIONS)
+    if "requires_grad" in names:
+        while i >= 0 and names[i:i + len(_OPTIONS)] != _OPTIONS:
+            i -= 1
+        return <int>i if i >= 0 else -1
+    return -1
+
+
+# What an op is asked for by few programs is made when it is: of most ops it never is, and the import would pay for all.
+cdef object _make_named = None
+cdef object _make_node_name = None
+
+
+def set_makers(make_named, make_node_name):
+    """make_named(what set_traits got): classes of several results, without out= and with it. make_node_name(schema)."""
+    global _make_named, _make_node_name
+    _make_named, _make_node_name = make_named, make_node_name
+
+
+cdef object named(Op op):
+    if type(op.returns) is tuple:
+        op.returns, op.returns_out = _make_named(op.returns)
+    return op.returns
+
+
+cdef int settle_rules(Op op) except -1:
+    if op.rules_from is not None:
+        op.rules_from(op)
+        op.rules_from = None            # not before: another thread may ask meanwhile
+    return 0
 
 
 cdef int _leading(Op op) noexcept:
@@ -64,6 +93,7 @@ cdef class Op:
             Py_XDECREF(self.args[i].default)
         for i in range(self.nrules):
             Py_XDECREF(self.rules[i].fn)
+        PyMem_Free(self.rules)
 
     def __repr__(self):
         owner = self.record.owner
@@ -75,6 +105,13 @@ cdef class Op:
         if self.kind == KERNEL and self.pair == NULL:
             return "boxed"
         return ("pointwise", "kernel", "python", "composite")[<int>self.kind]
+
+    @property
+    def node_type(self):
+        """Name that is shown as grad_fn."""
+        if self.shown_as is None:
+            self.shown_as = _make_node_name(self.schema)
+        return self.shown_as
 
     @property
     def loop_dtypes(self):
@@ -136,12 +173,12 @@ cdef class Op:
         """The functions that compute the op on plugins' devices, by type (None: on any without a function of its own)."""
         self.rows = rows or None
 
-    def set_traits(self, *, bint is_view=False, bint has_out=False, bint one_tensor=False, shape_rule=None, node_type=None,
-                   returns=None, returns_out=None, bint makes_list=False, bint any_device=False, words=()):
-        """What is true of the op whatever its kernel. words: the tags of its record."""
+    def set_traits(self, *, bint is_view=False, bint has_out=False, bint one_tensor=False, shape_rule=None, tuple returns=None,
+                   bint makes_list=False, bint any_device=False, words=()):
+        """What is true of the op whatever its kernel. words: the tags of its record. returns: what names of several results
+        are made of."""
         self.one_tensor = one_tensor
-        self.is_view, self.has_out, self.shape_rule, self.node_type = is_view, has_out, shape_rule, node_type
-        self.returns, self.returns_out = returns, returns_out
+        self.is_view, self.has_out, self.shape_rule, self.returns = is_view, has_out, shape_rule, returns
         self.knows_meta = is_view or shape_rule == "kernel" or self.pair != NULL
         self.makes_list = makes_list
         self.any_device = any_device
@@ -164,11 +201,25 @@ cdef class Op:
         self.loose = True
         track_all()
 
+    def set_rules_later(self, rules_from, bint differentiable):
+        """rules_from(op) calls `set_rules` when the first call is recorded. differentiable: whether it will find any."""
+        self.rules_from, self.differentiable = rules_from, differentiable
+
+    def settle_rules(self):
+        """Have the rules set now, where that was put off."""
+        settle_rules(self)
+
     def set_rules(self, rules, saved, output_mask, holomorphic):
         """Derivative rules as (argument numbers, function or None, parameter codes), and what they make us save."""
         cdef int i, k
+        if self.rules != NULL:          # another thread was quicker
+            return
         if len(rules) > MAX_RULES or len(saved) > MAX_SAVED:
             raise ValueError(f"{self.name}: too many derivative rules or saved values")
+        if rules:
+            self.rules = <Rule *>PyMem_Calloc(len(rules), sizeof(Rule))
+            if self.rules == NULL:
+                raise MemoryError()
         self.nsaved = len(saved)
         for i, code in enumerate(saved):
             self.saved[i] = code

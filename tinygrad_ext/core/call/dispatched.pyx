@@ -11,8 +11,8 @@ from contextlib import contextmanager
 
 from cpython.object cimport PyObject, PyTypeObject
 from tinygrad_ext.core.call.dispatch cimport (
-    COMPOSITE, FUNCTIONAL, INPLACE, MAX_ARGS, OUT, Op, TGX_NO_DISPATCH, any_needs_grad, call_below, set_instead, state, tgx_state,
-    uint32_t,
+    COMPOSITE, FUNCTIONAL, INPLACE, MAX_ARGS, OUT, Op, TGX_NO_DISPATCH, any_needs_grad, call_below, named, set_instead, state,
+    tgx_state, uint32_t,
 )
 from tinygrad_ext.core.call.inplace cimport inplace_below
 from tinygrad_ext.core.call.levels cimport Observer, OpForm, Operation, form_of, push_level
@@ -303,7 +303,7 @@ cdef object _fitted(OpForm form, tuple args, object result):
     if op.makes_list and isinstance(result, list):
         return tuple(result)
     if op.returns is not None and type(result) in (tuple, list):
-        return tuple.__new__(op.returns, result)
+        return tuple.__new__(named(op), result)
     return result
 
 

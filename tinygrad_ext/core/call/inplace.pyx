@@ -10,7 +10,7 @@ from cpython.object cimport PyObject
 from cpython.sequence cimport PySequence_Fast_ITEMS
 from tinygrad_ext.core.call.dispatch cimport (
     COMPOSITE, INPLACE, KERNEL, OUT, Op, POINTWISE, TGX_LEVELS, any_needs_grad, call_op, check_written, forward,
-    kernel_into, mark_derived, pointwise_into, record_op, run_instead, state, through_levels,
+    kernel_into, mark_derived, named, pointwise_into, record_op, run_instead, state, through_levels,
 )
 from tinygrad_ext.core.data.dtype cimport META, dtype_of
 from tinygrad_ext.core.data.slots cimport slot
@@ -177,7 +177,7 @@ cdef object call_out(Op op, PyObject **args, object out):
     _write(op, args, PySequence_Fast_ITEMS(given), <int>len(given), False)
     if op.makes_list:
         return None
-    return given if op.returns_out is None else op.returns_out(given)
+    return given if named(op) is None else op.returns_out(given)
 
 
 cdef object _fill(Op op, PyObject **args, Tensor out, bint inplace):

@@ -4,7 +4,7 @@
 It is read off the schema once, not at each call. A module of its own, since both the call and guard.pyx read it: when it
 stood with the call, the two imported each other.
 """
-from tinygrad_ext.core.call.dispatch cimport Elsewhere, Op
+from tinygrad_ext.core.call.dispatch cimport Elsewhere, Op, settle_rules
 from tinygrad_ext.core.data.types cimport A_TENSOR, F_LIST, F_WRITE
 
 cdef enum:
@@ -41,6 +41,7 @@ cdef class Custom(Elsewhere):
     def set_autograd(self, plan, node_type, setup, bint keyword_inputs):
         """Differentiate by a backward: its Plan, the class of its nodes, setup_context; None takes it back."""
         self.plan, self.node_type, self.setup, self.keyword_inputs = plan, node_type, setup, keyword_inputs
+        settle_rules(self.op)
         self.op.differentiable = plan is not None or self.op.nrules > 0
 
     def formula(self):

@@ -10,7 +10,7 @@ from cpython.object cimport PyObject
 from tinygrad_ext.core.call cimport dispatch
 from tinygrad_ext.core.loops.copy cimport clone
 from tinygrad_ext.core.grad.cuts import note_cut_of
-from tinygrad_ext.core.call.dispatch cimport MAX_ARGS, Op, forward, state
+from tinygrad_ext.core.call.dispatch cimport MAX_ARGS, Op, forward, settle_rules, state
 from tinygrad_ext.core.data.dtype cimport dtype_of, make_size
 from tinygrad_ext.core.grad.edges cimport set_node
 from tinygrad_ext.core.grad.history cimport check_targets, connect, enter, give_history, keep, keep_number, rewrite
@@ -112,6 +112,8 @@ cdef object record(Op op, PyObject **args, PyObject *out, bint inplace):
     cdef int i
     cdef uint64_t mask
     cdef object result
+    if op.rules_from is not None:
+        settle_rules(op)
     if inplace:
         check_targets(&out, 1, True, 1, op.title)
     if not op.differentiable:
