@@ -19,7 +19,7 @@ from .schema_default import Fault, read_default
 from .schema_parts import TYPES, Alias, Arg
 
 _types = {}  # spelling -> the seven fields of an Arg that tell its type
-_args = {}  # (spelling with name and default, whether by keyword only) -> Arg
+_args = {}, {}  # spelling with name and default -> Arg; the second of those by keyword only
 _returns = {}  # what stands behind the arrow -> the returns
 
 
@@ -109,18 +109,18 @@ def _is_name(text):
 
 
 def _read_args(inner):
-    args, names, kwarg_only, had_default, part = [], set(), False, False, ""
-    for part in _split(inner):
+    args, known, kwarg_only, had_default, part = {}, _args[False], False, False, ""
+    parts = _split(inner)
+    for part in parts:
         if part == "*" and not kwarg_only:
-            kwarg_only = True
+            known, kwarg_only = _args[True], True
             continue
-        arg = _args.get((part, kwarg_only)) or _read_arg(part, kwarg_only)
+        arg = known.get(part) or _read_arg(part, kwarg_only)
         if arg is None or (had_default and not arg.has_default and not kwarg_only):
             return None
         had_default = arg.has_default
-        names.add(arg.name)
-        args.append(arg)
-    return tuple(args) if len(names) == len(args) and part != "*" else None
+        args[arg.name] = arg
+    return tuple(args.values()) if len(args) == len(parts) - kwarg_only and part != "*" else None
 
 
 def _split(inner):
@@ -147,7 +147,7 @@ def _read_arg(part, kwarg_only):
             arg.default, arg.has_default = read_default(arg, literal, 0), True
         except Fault:
             return None
-    _args[part, kwarg_only] = arg
+    _args[kwarg_only][part] = arg
     return arg
 
 

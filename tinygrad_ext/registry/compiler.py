@@ -21,18 +21,18 @@ _OUTPUT = {None: -1, "real": -2, "bool": dtype.by_name["bool"].id}  # fixed_out 
 
 
 def _arg_rows(schema, record):
-    numbers = (record.numbers or "").replace("|", " ").split()
+    rows = [_rows.get(a) or _rows.setdefault(a, _row(a, record)) for a in schema.args]
     varargs = "varargs" in (record.tags or "")
-    rows = []
-    for a in schema.args:
-        row = _rows.get(a)
-        if row is None:
-            row = _rows[a] = _row(a, record)
+    return rows if not varargs and record.numbers is None else _told_more(rows, schema, record, varargs)
+
+
+def _told_more(rows, schema, record, varargs):
+    numbers = (record.numbers or "").replace("|", " ").split()
+    for i, (a, row) in enumerate(zip(schema.args, rows)):
         if a.name in numbers or (varargs and a.is_list and a.type in ("Tensor", "Any")):
             name, kind, flags, size, default = row
             flags |= _FLAGS.NUMBER * (a.name in numbers) | _FLAGS.VARARGS * (varargs and a.is_list)
-            row = name, kind, flags, size, default
-        rows.append(row)
+            rows[i] = name, kind, flags, size, default
     return rows
 
 
@@ -180,9 +180,8 @@ def make_op(record, schema, has_out):
     title = schema.name if record.owner == BUILTIN else f"{schema.namespace}::{schema.name}"
     o = Op(schema.qualname, title, record, schema, _arg_rows(schema, record), max(len(schema.returns), 1))
     _set_computation(o, record, schema)
-    names = [r.name for r in schema.returns]
     several = None
-    if len(names) > 1 and all(names):
+    if len(schema.returns) > 1 and all([r.name for r in schema.returns]):
         several = declare(schema, "linalg_" if record.where == "linalg" else "")
     words = (record.tags or "").split()
     o.set_traits(

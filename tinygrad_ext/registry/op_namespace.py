@@ -3,7 +3,6 @@
 from tinygrad_ext import ops
 from tinygrad_ext.core.call.boundary import boundary
 from tinygrad_ext.core.call.callables import OpFunction, OpPacket, enable_vectorcall
-from tinygrad_ext.registry.tags import Tag
 
 
 @boundary
@@ -74,6 +73,8 @@ class OpOverload(OpFunction):
     @property
     def tags(self):
         """What is said about the op, as a list of `library.Tag`."""
+        from tinygrad_ext.registry.tags import Tag  # lazy: few ask, and it brings `enum`
+
         return [Tag[word] for word in (self.candidates[0].record.tags or "").split() if word in Tag.__members__]
 
     def __str__(self):

@@ -3,7 +3,6 @@
 import copy
 import functools
 from collections.abc import Sequence
-from numbers import Integral
 
 from tinygrad_ext.core.call.elsewhere import class_name
 from tinygrad_ext.core.call.op_tables import functions
@@ -186,6 +185,8 @@ def require_cpu(name, place):
 
 def size_asked(value):
     """The int that a size is, of Python or NumPy; None for a bool and for what is no int."""
+    from numbers import Integral  # lazy: nothing else that the import brings needs it
+
     return None if isinstance(value, bool) or not isinstance(value, Integral) else int(value)
 
 
