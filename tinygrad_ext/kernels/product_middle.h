@@ -45,7 +45,9 @@ static void NAME(lay)(const tgx_shape *s, const T *b, ptrdiff_t columns, ptrdiff
         for (ptrdiff_t j = 0; j < fours; j += 4) TURN(b + j * s->b_col + k, s->b_col, panel + k * width + j, width);
     for (; k < depth; k++)
         for (ptrdiff_t j = 0; j < fours; j++) panel[k * width + j] = b[j * s->b_col + k * s->b_row];
-    if (s->b_col == 1) {
+    if (s->b_col == 1 && columns == NAME(WIDTH)) {     /* two moves each, where a loop of unknown length takes four times as long */
+        for (k = 0; k < depth; k++) memcpy(panel + k * width, b + k * s->b_row, NAME(WIDTH) * sizeof(T));
+    } else if (s->b_col == 1) {
         for (k = 0; k < depth; k++)
             for (ptrdiff_t j = fours; j < columns; j++) panel[k * width + j] = b[k * s->b_row + j];
     } else {
