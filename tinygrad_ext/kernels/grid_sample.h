@@ -5,7 +5,8 @@
 
 enum { TGX_BILINEAR, TGX_NEAREST, TGX_BICUBIC };
 enum { TGX_ZEROS, TGX_BORDER, TGX_REFLECTION };
-enum { TGX_GRID_BLOCK = 64, TGX_GRID_CORNERS = 16 };       /* points whose corners are worked out at once; corners of a point */
+enum { TGX_GRID_BLOCK = 64, TGX_GRID_CORNERS = 16, TGX_GRID_ROWS = 4 };
+/* points whose corners are worked out at once; corners of a point, and those that differ in more than the last dimension */
 
 typedef struct {
     char *to;
