@@ -1,6 +1,8 @@
 /* Factors and systems of one matrix, see factor.h: small ones in plain C, larger ones by LAPACK where there is one. */
 #include "factor.h"
 #include <math.h>
+#include "isa.h"
+#include "triangles.h"
 #include "numbers.h"
 
 enum {
@@ -8,6 +10,8 @@ enum {
     TRIANGLE = 7,      /* and of triangles, which a library solves for several sides at once */
     FEW_SIDES = 4,     /* sides up to which it is quicker one by one, as for several the triangle is laid out first: */
     LARGE = 128,       /* where it is so large, else only a lone one */
+    MOST_PANELS = 4,   /* of real sides that are solved by rows, */
+    NEAR = 1 << 23,    /* or any of a matrix of so few bytes, which is read again from a cache */
 };
 
 #define PASTE(a, b) a##b
@@ -99,6 +103,36 @@ void tgx_triangle_solve(const tgx_blas *blas, int dtype, const char *a, char *b,
 #define ARGS(T) (const T *)a, n, (T *)b, k, lower, turned, unit
     FOR_DTYPE(dtype, triangle, ARGS);
 #undef ARGS
+}
+
+int tgx_sides_are_few(int dtype, int64_t n, int64_t k) {
+    const int64_t size = tgx_itemsize[dtype];
+    if ((dtype != TGX_F32 && dtype != TGX_F64) || n <= SMALL || k == 1) return 0;
+    if (k == 2 && size == 4 && n > 4 * LARGE) return 0; /* half a panel: one by one */
+    return k * size <= MOST_PANELS * TGX_PANEL_BYTES || n * n * size <= NEAR;
+}
+
+/* An upper triangle is a lower one from its end on. */
+void tgx_triangle_sides(int dtype, const char *a, int64_t down, int64_t along, char *b, int64_t n, int64_t k, int lower, int unit, void *room) {
+    const tgx_triangle_table *table = TGX_PICK(tgx_triangles);
+    const int64_t size = tgx_itemsize[dtype];
+    tgx_triangle t = {.a = a, .down = down, .along = along, .b = b, .step = k, .n = n, .k = k, .unit = unit, .room = room};
+    if (!lower) {
+        t.a = a + (n - 1) * (down + along) * size, t.b = b + (n - 1) * k * size;
+        t.down = -down, t.along = -along, t.step = -k;
+    }
+    (dtype == TGX_F32 ? table->f32 : table->f64)(&t);
+}
+
+void tgx_exchange_rows(char *b, int64_t n, int64_t bytes, const int32_t *pivots, int backward) {
+    for (int64_t s = 0; s < n; s++) {
+        const int64_t i = backward ? n - 1 - s : s, p = pivots[i] - 1;
+        if (p == i || p < 0 || p >= n) continue;
+        for (int64_t at = 0; at < bytes; at += (int64_t)sizeof(float)) { /* of which every number consists */
+            float kept, *x = (float *)(b + i * bytes + at), *y = (float *)(b + p * bytes + at);
+            memcpy(&kept, x, sizeof kept), memcpy(x, y, sizeof kept), memcpy(y, &kept, sizeof kept);
+        }
+    }
 }
 
 void tgx_lu_solve(const tgx_blas *blas, int dtype, const char *lu, const int32_t *pivots, void *room, char *b, int64_t n, int64_t k,

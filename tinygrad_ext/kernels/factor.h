@@ -16,6 +16,11 @@ void tgx_triangle_solve(const tgx_blas *blas, int dtype, const char *a, char *b,
 /* The same of a small triangle, with B row by row. */
 int tgx_triangle_is_small(int64_t n);
 void tgx_triangle_solve_rows(int dtype, const char *a, char *b, int64_t n, int64_t k, int lower, int turned, int unit);
+/* The same of few sides, or where there is no library: B and A by rows, which lie `down` elements apart, A's columns `along`; real. */
+int tgx_sides_are_few(int dtype, int64_t n, int64_t k);
+void tgx_triangle_sides(int dtype, const char *a, int64_t down, int64_t along, char *b, int64_t n, int64_t k, int lower, int unit, void *room);
+/* Rows of B (n x k) exchanged as pivots say, or back. */
+void tgx_exchange_rows(char *b, int64_t n, int64_t bytes, const int32_t *pivots, int backward);
 /* A's upper triangle becomes U of U^H U = A. Returns LAPACK's info. */
 int64_t tgx_cholesky(const tgx_blas *blas, int dtype, char *a, int64_t n);
 /* The inverse in the place of what tgx_lu made; `work` for n * 64 numbers. */

@@ -1,6 +1,7 @@
-/* Triangular factors and systems of linear equations. The names of the ops that they serve are an argument, for messages. */
+/* LU factors and systems of linear equations. The names of the ops that they serve are an argument, for messages. */
 #include "factor.h"
 #include "lanes.h"
+#include "triangles.h"
 #include <math.h>
 
 enum { MANY_SIDES = 32 };
@@ -19,62 +20,6 @@ static int64_t piece_bytes(const tgx_tensor *a, int64_t count, int64_t one, int6
 
 /* Look for the library before anything is read: Python may run. */
 static int look(tgx_call *c) { return c->meta || c->services->blas() ? 0 : TGX_FAILED; }
-
-/* ---- Cholesky: (self, upper, check_errors, title) -> factor, info ------------------------------------------------ */
-
-/* A's lower triangle in rows is the upper one in columns of its conjugate, whose factor is L in rows. */
-static void cholesky_one(tgx_matrices *job, int64_t i, char *scratch) {
-    tgx_call *c = job->c;
-    int64_t n = job->n;
-    int size = tgx_itemsize[job->dtype], upper = (int)tgx_int(c, 1);
-    const char *from = tgx_in(c, 0)->data + i * n * n * size;
-    char *to = tgx_out(c, 0)->data + i * n * n * size;
-    if (upper) { /* U^H U of columns: turned in and out */
-        tgx_turn(scratch, n, from, n, n, n, size);
-        ints(tgx_out(c, 1))[i] = (int32_t)tgx_cholesky(job->blas, job->dtype, scratch, n);
-        tgx_turn(to, n, scratch, n, n, n, size);
-    } else {
-        memcpy(to, from, (size_t)(n * n * size));
-        ints(tgx_out(c, 1))[i] = (int32_t)tgx_cholesky(job->blas, job->dtype, to, n);
-    }
-    for (int64_t r = 0; r < n; r++) {
-        if (upper) memset(to + r * n * size, 0, (size_t)(r * size));
-        else memset(to + (r * n + r + 1) * size, 0, (size_t)((n - r - 1) * size));
-    }
-}
-
-static void cholesky_some(tgx_matrices *job, int64_t i, int64_t count, char *scratch) {
-    tgx_call *c = job->c;
-    int64_t n = job->n;
-    tgx_lanes_take(job->lanes, scratch, tgx_in(c, 0)->data, i, count, n * n, job->dtype);
-    job->lanes->cholesky(scratch, n, (int)tgx_int(c, 1), ints(tgx_out(c, 1)) + i, count);
-    tgx_lanes_give(job->lanes, tgx_out(c, 0)->data, scratch, i, count, n * n, job->dtype);
-}
-
-static int cholesky_shape(tgx_call *c) {
-    const tgx_tensor *a = tgx_in(c, 0);
-    if (look(c) || tgx_matrix_check(c, a, c->args[3].text, "A", 1)) return TGX_FAILED;
-    tgx_need_dense(c, 0);
-    tgx_matrix_result(c, 0, a, rows(a), columns(a), a->dtype);
-    tgx_batch_result(c, 1, a, -1, TGX_I32);
-    tgx_matrix_scratch(c, tgx_matrix_parts(tgx_matrix_count(a), cube(rows(a))),
-                       piece_bytes(a, tgx_matrix_count(a), tgx_int(c, 1) ? rows(a) * rows(a) * tgx_itemsize[a->dtype] : 0, rows(a) * rows(a)));
-    return 0;
-}
-
-static int cholesky_run(tgx_call *c) {
-    const tgx_tensor *a = tgx_in(c, 0), *info = tgx_out(c, 1);
-    tgx_matrices job = {.c = c, .one = cholesky_one, .some = cholesky_some, .count = tgx_matrix_count(a), .dtype = a->dtype, .n = rows(a)};
-    job.lanes = tgx_lanes_for(job.count, rows(a), rows(a), a->dtype);
-    char room[48];
-    int64_t i;
-    if (tgx_matrix_run(&job)) return TGX_FAILED;
-    if (tgx_int(c, 2) && (i = tgx_first_failed(info)) >= 0)
-        return tgx_fail(c, TGX_LINALG_ERROR, "%s: %sThe factorization could not be completed because the input is not positive-definite (the "
-                        "leading minor of order %d is not positive-definite).", c->args[3].text, tgx_batch_words(info, i, room), ints(info)[i]);
-    return 0;
-}
-TGX_KERNEL(_cholesky, cholesky_shape, cholesky_run, 0)
 
 /* ---- LU: (A, pivot, check_errors, title) -> LU, pivots, info ----------------------------------------------------- */
 
@@ -173,7 +118,10 @@ static int system_shape(tgx_call *c, const tgx_tensor *a, const tgx_tensor *b, i
     o->dims[rank] = rows(b), o->dims[rank + 1] = columns(b);
     return 0;
 }
-static int64_t side_bytes(const tgx_tensor *b) { return tgx_round64(rows(b) * columns(b) * tgx_itemsize[b->dtype]); }
+/* Room for B by columns, or for a panel of its sides. */
+static int64_t side_bytes(const tgx_tensor *b) {
+    return tgx_round64(rows(b) * larger(columns(b) * tgx_itemsize[b->dtype], TGX_PANEL_BYTES));
+}
 static int64_t result_count(const tgx_output *o) {
     int64_t n = 1;
     for (int i = 0; i < o->rank - 2; i++) n *= o->sizes[i];
@@ -182,6 +130,22 @@ static int64_t result_count(const tgx_output *o) {
 
 /* ---- systems: (A, B, check_errors, title) -> X, LU, pivots, info ------------------------------------------------- */
 
+/* Factors are read by rows, where they lie: as columns they are a lower triangle with a diagonal, and an upper one without, of what
+ * is turned. `room` is for side_bytes. */
+static void solve_rows(tgx_matrices *job, const char *lu, const int32_t *pivots, char *b, int64_t n, int64_t k, int turned, char *room) {
+    const int size = tgx_itemsize[job->dtype], how = turned ? TGX_AS_IT_IS : TGX_TURNED;
+    if (!turned) tgx_exchange_rows(b, n, k * size, pivots, 0);
+    if (tgx_sides_are_few(job->dtype, n, k))
+        for (int half = 0; half < 2; half++)
+            tgx_triangle_sides(job->dtype, lu, turned ? 1 : n, turned ? n : 1, b, n, k, !half, turned == half, room);
+    else {
+        tgx_turn(room, n, b, k, n, k, size);
+        for (int half = 0; half < 2; half++) tgx_triangle_solve(job->blas, job->dtype, lu, room, n, k, turned != half, how, turned == half);
+        tgx_turn(b, k, room, n, k, n, size);
+    }
+    if (turned) tgx_exchange_rows(b, n, k * size, pivots, 1);
+}
+
 static void solve_one(tgx_matrices *job, int64_t i, char *scratch) {
     tgx_call *c = job->c;
     const tgx_tensor *a = tgx_in(c, 0), *b = tgx_in(c, 1), *x = tgx_out(c, 0);
@@ -189,7 +153,13 @@ static void solve_one(tgx_matrices *job, int64_t i, char *scratch) {
     int size = tgx_itemsize[job->dtype];
     int32_t *pivots = ints(tgx_out(c, 2)) + i * n;
     char *room = factored(job, a, i, scratch, pivots, ints(tgx_out(c, 3)) + i, 1), *side = room + tgx_round64(n * 8);
-    tgx_turn(tgx_out(c, 1)->data + i * n * n * size, n, scratch, n, n, n, size);
+    char *lu = tgx_out(c, 1)->data + i * n * n * size;
+    tgx_turn(lu, n, scratch, n, n, n, size);
+    if (tgx_sides_are_few(job->dtype, n, k)) {
+        memcpy(x->data + i * n * k * size, b->data + at * n * k * size, (size_t)(n * k * size));
+        solve_rows(job, lu, pivots, x->data + i * n * k * size, n, k, 0, side);
+        return;
+    }
     tgx_turn(side, n, b->data + at * n * k * size, k, n, k, size);
     tgx_lu_solve(job->blas, job->dtype, scratch, pivots, room, side, n, k, TGX_AS_IT_IS);
     tgx_turn(x->data + i * n * k * size, k, side, n, k, n, size);
@@ -255,10 +225,19 @@ static void lu_solve_one(tgx_matrices *job, int64_t i, char *scratch) {
     int64_t n = rows(lu), k = columns(b), of = place(lu, x->sizes, x->rank - 2, i), at = place(b, x->sizes, x->rank - 2, i);
     int size = tgx_itemsize[job->dtype];
     char *room = scratch + tgx_round64(n * n * size), *side = room + tgx_round64(n * 8);
-    tgx_turn(scratch, n, lu->data + of * n * n * size, n, n, n, size);
-    tgx_turn(side, n, b->data + at * n * k * size, k, n, k, size);
-    tgx_lu_solve(job->blas, job->dtype, scratch, ints(tgx_in(c, 2)) + of * n, room, side, n, k, tgx_int(c, 4) ? TGX_ADJOINT : TGX_AS_IT_IS);
-    tgx_turn(x->data + i * n * k * size, k, side, n, k, n, size);
+    char *to = x->data + i * n * k * size;
+    const char *factors = lu->data + of * n * n * size;
+    const int32_t *pivots = ints(tgx_in(c, 2)) + of * n;
+    const int adjoint = tgx_int(c, 4) != 0, few = tgx_sides_are_few(job->dtype, n, k);
+    if (!few && (tgx_triangle_is_small(n) || (adjoint && tgx_is_complex(job->dtype)))) {
+        tgx_turn(scratch, n, factors, n, n, n, size);
+        tgx_turn(side, n, b->data + at * n * k * size, k, n, k, size);
+        tgx_lu_solve(job->blas, job->dtype, scratch, pivots, room, side, n, k, adjoint ? TGX_ADJOINT : TGX_AS_IT_IS);
+        tgx_turn(to, k, side, n, k, n, size);
+        return;
+    }
+    memcpy(to, b->data + at * n * k * size, (size_t)(n * k * size));
+    solve_rows(job, factors, pivots, to, n, k, adjoint, side);
 }
 
 static int lu_solve_shape(tgx_call *c) {
@@ -301,6 +280,11 @@ static void triangle_one(tgx_matrices *job, int64_t i, char *scratch) {
         memcpy(to, b->data + at * n * k * size, (size_t)(n * k * size));
         tgx_triangle_solve_rows(job->dtype, a->data + of * n * n * size, to, n, k, as_is != upper, as_is ? TGX_AS_IT_IS : TGX_TURNED,
                                 (int)tgx_int(c, 3));
+        return;
+    }
+    if (tgx_sides_are_few(job->dtype, n, k)) {
+        memcpy(to, b->data + at * n * k * size, (size_t)(n * k * size));
+        tgx_triangle_sides(job->dtype, a->data + of * n * n * size, as_is ? 1 : n, as_is ? n : 1, to, n, k, !upper, (int)tgx_int(c, 3), scratch);
         return;
     }
     tgx_turn(scratch, n, b->data + at * n * k * size, k, n, k, size);
