@@ -83,7 +83,8 @@ static const char *const names[TGX_ROUTINES][2] = {
     {"potrf", "potrf"}, {"getrf", "getrf"}, {"getri", "getri"}, {"getrs", "getrs"}, {"trsm", "trsm"},   {"geqrf", "geqrf"},
     {"orgqr", "ungqr"}, {"ormqr", "unmqr"}, {"gesdd", "gesdd"}, {"syevd", "heevd"}, {"geev", "geev"},   {"sytrf", "sytrf"},
     {"sytrs", "sytrs"}, {"hetrf", "hetrf"}, {"hetrs", "hetrs"}, {"gelsy", "gelsy"}, {"gelsd", "gelsd"}, {"gelss", "gelss"},
-    {"gels", "gels"},   {"trsv", "trsv"},
+    {"gels", "gels"},   {"trsv", "trsv"},   {"geqp3", "geqp3"}, {"laqps", "laqps"}, {"laic1", "laic1"},
+    {"tzrzf", "tzrzf"}, {"ormrz", "unmrz"},
 };
 static void *routines[TGX_ROUTINES][4];
 

@@ -7,13 +7,16 @@ static int64_t rows(const tgx_tensor *t) { return t->sizes[t->rank - 2]; }
 static int64_t columns(const tgx_tensor *t) { return t->sizes[t->rank - 1]; }
 enum { BLOCK = 64 };           /* numbers of workspace for each row or column: a block of LAPACK's is at most as wide */
 
+/* Columns of A are so far apart. */
+static int64_t apart(const tgx_matrices *job, int64_t m) { return most(tgx_apart(m, tgx_itemsize[job->dtype]), 1); }
+
 static int64_t geqrf(tgx_matrices *job, char *a, int64_t m, int64_t n, char *tau, char *work, int64_t length) {
-    int64_t info = 0, lda = most(m, 1);
+    int64_t info = 0, lda = apart(job, m);
     TGX_CALL(job->blas->routine(TGX_GEQRF, job->dtype), 8, &m, &n, a, &lda, tau, work, &length, &info);
     return tgx_lapack_int(job->blas, &info, 0);
 }
 static void orgqr(tgx_matrices *job, char *a, int64_t m, int64_t n, int64_t k, char *tau, char *work, int64_t length) {
-    int64_t info = 0, lda = most(m, 1);
+    int64_t info = 0, lda = apart(job, m);
     TGX_CALL(job->blas->routine(TGX_ORGQR, job->dtype), 9, &m, &n, &k, a, &lda, tau, work, &length, &info);
 }
 
@@ -30,9 +33,10 @@ static void geqrf_one(tgx_matrices *job, int64_t i, char *scratch) {
     tgx_call *c = job->c;
     int64_t m = job->m, n = job->n, k = least(m, n);
     int size = tgx_itemsize[job->dtype];
-    tgx_turn(scratch, m, tgx_in(c, 0)->data + i * m * n * size, n, m, n, size);
-    if (k) geqrf(job, scratch, m, n, tgx_out(c, 1)->data + i * k * size, scratch + tgx_round64(m * n * size), work_length(m, n));
-    tgx_turn(tgx_out(c, 0)->data + i * m * n * size, n, scratch, m, n, m, size);
+    const int64_t step = apart(job, m);
+    tgx_turn(scratch, step, tgx_in(c, 0)->data + i * m * n * size, n, m, n, size);
+    if (k) geqrf(job, scratch, m, n, tgx_out(c, 1)->data + i * k * size, scratch + tgx_round64(step * n * size), work_length(m, n));
+    tgx_turn(tgx_out(c, 0)->data + i * m * n * size, n, scratch, step, n, m, size);
 }
 
 static void geqrf_some(tgx_matrices *job, int64_t i, int64_t count, char *scratch) {
@@ -54,7 +58,7 @@ static int geqrf_shape(tgx_call *c) {
     tgx_matrix_result(c, 0, a, m, n, a->dtype);
     tgx_batch_result(c, 1, a, least(m, n), a->dtype);
     tgx_matrix_scratch(c, tgx_matrix_parts(tgx_matrix_count(a), 2.0 * (double)m * (double)n * (double)least(m, n)),
-                       piece_bytes(a, tgx_round64(m * n * size) + work_length(m, n) * size, (m + 1) * n));
+                       piece_bytes(a, tgx_round64(tgx_apart(m, size) * n * size) + work_length(m, n) * size, (m + 1) * n));
     return 0;
 }
 static int geqrf_run(tgx_call *c) {
@@ -78,17 +82,17 @@ static void qr_one(tgx_matrices *job, int64_t i, char *scratch) {
     int64_t m = job->m, n = job->n, k = least(m, n), wide = job->k == COMPLETE ? m : k;
     int size = tgx_itemsize[job->dtype];
     const tgx_tensor *q = tgx_out(c, 0), *r = tgx_out(c, 1);
-    int64_t room = m * most(wide, n), length = work_length(m, most(wide, n));
+    const int64_t step = apart(job, m), room = step * most(wide, n), length = work_length(m, most(wide, n));
     char *tau = scratch + tgx_round64(room * size), *work = tau + tgx_round64(k * size);
     int64_t height = job->k == COMPLETE ? m : k;
     char *to = r->data + i * height * n * size;
-    tgx_turn(scratch, m, tgx_in(c, 0)->data + i * m * n * size, n, m, n, size);
+    tgx_turn(scratch, step, tgx_in(c, 0)->data + i * m * n * size, n, m, n, size);
     if (k) geqrf(job, scratch, m, n, tau, work, length);
-    tgx_turn(to, n, scratch, m, n, height, size);
+    tgx_turn(to, n, scratch, step, n, height, size);
     for (int64_t d = 1; d < height; d++) memset(to + d * n * size, 0, (size_t)(least(d, n) * size));
     if (job->k == R_ALONE || !m || !wide) return;
     orgqr(job, scratch, m, wide, k, tau, work, length);
-    tgx_turn(q->data + i * m * wide * size, wide, scratch, m, wide, m, size);
+    tgx_turn(q->data + i * m * wide * size, wide, scratch, step, wide, m, size);
 }
 
 static void qr_some(tgx_matrices *job, int64_t i, int64_t count, char *scratch) {
@@ -119,8 +123,8 @@ static int qr_shape(tgx_call *c) {
     else tgx_matrix_result(c, 0, a, m, wide, a->dtype);
     tgx_matrix_result(c, 1, a, mode == COMPLETE ? m : k, n, a->dtype);
     tgx_matrix_scratch(c, tgx_matrix_parts(tgx_matrix_count(a), 4.0 * (double)m * (double)most(wide, n) * (double)k),
-                       piece_bytes(a, tgx_round64(m * most(wide, n) * size) + tgx_round64(k * size) + work_length(m, most(wide, n)) * size,
-                                   (m + 1) * n + m * m));
+                       piece_bytes(a, tgx_round64(tgx_apart(m, size) * most(wide, n) * size) + tgx_round64(k * size)
+                                      + work_length(m, most(wide, n)) * size, (m + 1) * n + m * m));
     return 0;
 }
 static int qr_run(tgx_call *c) {
@@ -150,11 +154,12 @@ static void product_one(tgx_matrices *job, int64_t i, char *scratch) {
     tgx_call *c = job->c;
     int64_t m = job->m, n = job->n, k = job->k;
     int size = tgx_itemsize[job->dtype];
-    char *tau = scratch + tgx_round64(m * n * size), *work = tau + tgx_round64(k * size);
-    tgx_turn(scratch, m, tgx_in(c, 0)->data + i * m * n * size, n, m, n, size);
+    const int64_t step = apart(job, m);
+    char *tau = scratch + tgx_round64(step * n * size), *work = tau + tgx_round64(k * size);
+    tgx_turn(scratch, step, tgx_in(c, 0)->data + i * m * n * size, n, m, n, size);
     memcpy(tau, tgx_in(c, 1)->data + i * k * size, (size_t)(k * size));
     if (m && n) orgqr(job, scratch, m, n, k, tau, work, work_length(m, n));
-    tgx_turn(tgx_out(c, 0)->data + i * m * n * size, n, scratch, m, n, m, size);
+    tgx_turn(tgx_out(c, 0)->data + i * m * n * size, n, scratch, step, n, m, size);
 }
 
 static void product_some(tgx_matrices *job, int64_t i, int64_t count, char *scratch) {
@@ -179,7 +184,8 @@ static int product_shape(tgx_call *c) {
     tgx_need_dense(c, 0), tgx_need_dense(c, 1);
     tgx_matrix_result(c, 0, a, m, n, a->dtype);
     tgx_matrix_scratch(c, tgx_matrix_parts(tgx_matrix_count(a), 2.0 * (double)m * (double)n * (double)k),
-                       piece_bytes(a, tgx_round64(m * n * size) + tgx_round64(k * size) + work_length(m, n) * size, (2 * m + 1) * n));
+                       piece_bytes(a, tgx_round64(tgx_apart(m, size) * n * size) + tgx_round64(k * size) + work_length(m, n) * size,
+                                   (2 * m + 1) * n));
     return 0;
 }
 static int product_run(tgx_call *c) {

@@ -4,6 +4,10 @@
 #include <math.h>
 #include "lanes.h"
 
+/* Columns of a matrix that LAPACK changes are so far apart. */
+static int64_t apart(const tgx_matrices *job, int64_t n) { return tgx_apart(n, tgx_itemsize[job->dtype]); }
+static int64_t room_of(int64_t n, int64_t count, int size) { return tgx_round64(tgx_apart(n, size) * count * size); }
+
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t rows(const tgx_tensor *t) { return t->sizes[t->rank - 2]; }
 static int64_t columns(const tgx_tensor *t) { return t->sizes[t->rank - 1]; }
@@ -69,7 +73,7 @@ static void note(tgx_matrices *job, int64_t i, int64_t info) {
 static void gesdd(tgx_matrices *job, const char *how, char *a, char *s, char *u, char *vt, int64_t k, void *work, int64_t length, void *real, void *ints,
                   int64_t *info) {
     void *f = job->blas->routine(TGX_GESDD, job->dtype);
-    int64_t m = job->n, n = job->m, lda = m ? m : 1, ldu = lda, ldvt = *how == 'A' ? n : k;
+    int64_t m = job->n, n = job->m, ldu = m ? m : 1, lda = apart(job, ldu), ldvt = *how == 'A' ? n : k;
     ldvt = ldvt ? ldvt : 1;
     if (is_complex(job->dtype)) TGX_CALL(f, 16, how, &m, &n, a, &lda, s, u, &ldu, vt, &ldvt, work, &length, real, ints, info, TGX_LENGTH);
     else TGX_CALL(f, 15, how, &m, &n, a, &lda, s, u, &ldu, vt, &ldvt, work, &length, ints, info, TGX_LENGTH);
@@ -82,10 +86,11 @@ static void svd_one(tgx_matrices *job, int64_t i, char *scratch) {
     tgx_call *c = job->c;
     int64_t m = job->m, n = job->n, k = least(m, n), info = 0, mn = m * n;
     int size = tgx_itemsize[job->dtype], real = tgx_itemsize[tgx_real_of(job->dtype)], vectors = (int)tgx_int(c, 2), full = (int)tgx_int(c, 1);
-    char *real_room = scratch + tgx_round64(mn * size), *ints = real_room + job->k, *work = ints + tgx_round64(8 * k * 8);
+    char *real_room = scratch + room_of(n, m, size), *ints = real_room + job->k, *work = ints + tgx_round64(8 * k * 8);
     char *u = vectors ? tgx_out(c, 0)->data + i * m * (full ? m : k) * size : NULL, *s = tgx_out(c, 1)->data + i * k * real;
     char *vh = vectors ? tgx_out(c, 2)->data + i * (full ? n : k) * n * size : NULL;
-    memcpy(scratch, tgx_in(c, 0)->data + i * mn * size, (size_t)(mn * size));
+    const int64_t step = apart(job, n);
+    for (int64_t r = 0; r < m; r++) memcpy(scratch + r * step * size, tgx_in(c, 0)->data + (i * mn + r * n) * size, (size_t)(n * size));
     if (k) gesdd(job, how(c), scratch, s, vh ? vh : scratch, u ? u : scratch, k, work, c->notes[3], real_room, ints, &info);
     note(job, i, tgx_lapack_int(job->blas, &info, 0));
     if (k || !full) return;
@@ -144,7 +149,7 @@ static int svd_shape(tgx_call *c) {
         gesdd(&job, how(c), (char *)wanted, (char *)wanted, (char *)wanted, (char *)wanted, k, wanted, ask, wanted, &info, &info);
         length = tgx_work_wanted(wanted, a->dtype);
     }
-    int64_t bytes = tgx_round64(m * n * size) + svd_real_bytes(c, m, n, a->dtype) + tgx_round64(8 * k * 8) + length * size;
+    int64_t bytes = room_of(n, m, size) + svd_real_bytes(c, m, n, a->dtype) + tgx_round64(8 * k * 8) + length * size;
     if (pair_rotations(c, a)) bytes += tgx_lanes_bytes(m * n + k + k * k);
     tgx_matrix_scratch(c, tgx_matrix_parts(tgx_matrix_count(a), 8.0 * (double)m * (double)n * (double)(k + 8)), bytes);
     c->notes[3] = length;
@@ -165,10 +170,10 @@ static void heevd(tgx_matrices *job, int vectors, int upper, char *a, char *valu
                   int64_t integers, int64_t *info) {
     void *f = job->blas->routine(TGX_SYEVD, job->dtype);
     const char *jobz = vectors ? "V" : "N", *uplo = upper ? "U" : "L";
-    int64_t n = job->n;
+    int64_t n = job->n, lda = apart(job, n);
     if (is_complex(job->dtype))
-        TGX_CALL(f, 15, jobz, uplo, &n, a, &n, values, work, &length, real, &reals, ints, &integers, info, TGX_LENGTH, TGX_LENGTH);
-    else TGX_CALL(f, 13, jobz, uplo, &n, a, &n, values, work, &length, ints, &integers, info, TGX_LENGTH, TGX_LENGTH);
+        TGX_CALL(f, 15, jobz, uplo, &n, a, &lda, values, work, &length, real, &reals, ints, &integers, info, TGX_LENGTH, TGX_LENGTH);
+    else TGX_CALL(f, 13, jobz, uplo, &n, a, &lda, values, work, &length, ints, &integers, info, TGX_LENGTH, TGX_LENGTH);
 }
 static int64_t eigh_reals(int64_t n, int vectors, int dtype) { return !is_complex(dtype) ? 0 : vectors ? 1 + 5 * n + 2 * n * n : n > 1 ? n : 1; }
 
@@ -176,13 +181,13 @@ static void eigh_one(tgx_matrices *job, int64_t i, char *scratch) {
     tgx_call *c = job->c;
     int64_t n = job->n, info = 0, reals = eigh_reals(n, (int)tgx_int(c, 2), job->dtype), integers = 3 + 5 * n;
     int size = tgx_itemsize[job->dtype], vectors = (int)tgx_int(c, 2);
-    char *real = scratch + tgx_round64(n * n * size), *ints = real + tgx_round64(reals * 8), *work = ints + tgx_round64(integers * 8);
+    char *real = scratch + room_of(n, n, size), *ints = real + tgx_round64(reals * 8), *work = ints + tgx_round64(integers * 8);
     const char *uplo = c->args[1].text;
-    tgx_turn(scratch, n, tgx_in(c, 0)->data + i * n * n * size, n, n, n, size);
+    tgx_turn(scratch, apart(job, n), tgx_in(c, 0)->data + i * n * n * size, n, n, n, size);
     if (n) heevd(job, vectors, *uplo == 'U' || *uplo == 'u', scratch, tgx_out(c, 0)->data + i * n * tgx_itemsize[tgx_real_of(job->dtype)], work,
                  c->notes[3], real, reals, ints, integers, &info);
     note(job, i, tgx_lapack_int(job->blas, &info, 0));
-    if (vectors) tgx_turn(tgx_out(c, 1)->data + i * n * n * size, n, scratch, n, n, n, size);
+    if (vectors) tgx_turn(tgx_out(c, 1)->data + i * n * n * size, n, scratch, apart(job, n), n, n, size);
 }
 
 static void eigh_some(tgx_matrices *job, int64_t i, int64_t count, char *scratch) {
@@ -217,7 +222,7 @@ static int eigh_shape(tgx_call *c) {
         heevd(&job, vectors, 0, (char *)wanted, (char *)wanted, wanted, -1, reals, -1, &ints, -1, &info);
         length = tgx_work_wanted(wanted, a->dtype);
     }
-    int64_t bytes = tgx_round64(n * n * size) + tgx_round64(eigh_reals(n, vectors, a->dtype) * 8) + tgx_round64(integers * 8) + length * size;
+    int64_t bytes = room_of(n, n, size) + tgx_round64(eigh_reals(n, vectors, a->dtype) * 8) + tgx_round64(integers * 8) + length * size;
     if (rotations(a)) bytes += tgx_lanes_bytes((2 * n + 1) * n);
     tgx_matrix_scratch(c, tgx_matrix_parts(tgx_matrix_count(a), 9.0 * (double)n * (double)n * (double)(n + 8)), bytes);
     c->notes[3] = length;
@@ -238,22 +243,22 @@ static int complex_of(int dtype) { return is_single(dtype) ? TGX_C64 : TGX_C128;
 static void geev(tgx_matrices *job, int vectors, char *a, char *values, char *vr, void *work, int64_t length, void *real, int64_t *info) {
     void *f = job->blas->routine(TGX_GEEV, job->dtype);
     const char *jobvr = vectors ? "V" : "N";
-    int64_t n = job->n, one = 1;
+    int64_t n = job->n, one = 1, step = apart(job, n);
     if (is_complex(job->dtype))
-        TGX_CALL(f, 16, "N", jobvr, &n, a, &n, values, values, &one, vr, &n, work, &length, real, info, TGX_LENGTH, TGX_LENGTH);
+        TGX_CALL(f, 16, "N", jobvr, &n, a, &step, values, values, &one, vr, &step, work, &length, real, info, TGX_LENGTH, TGX_LENGTH);
     else
-        TGX_CALL(f, 16, "N", jobvr, &n, a, &n, real, (char *)real + n * tgx_itemsize[job->dtype], values, &one, vr, &n, work, &length, info,
+        TGX_CALL(f, 16, "N", jobvr, &n, a, &step, real, (char *)real + n * tgx_itemsize[job->dtype], values, &one, vr, &step, work, &length, info,
                  TGX_LENGTH, TGX_LENGTH);
 }
 
 /* Of a pair of conjugate values a column holds the real, the next one the imaginary part of the vectors. */
 #define JOIN(name, R, C)                                                                                     \
-    static void name(int64_t n, const R *re, const R *im, const R *vr, C *values, C *vectors) {              \
+    static void name(int64_t n, int64_t step, const R *re, const R *im, const R *vr, C *values, C *vectors) { \
         for (int64_t k = 0; k < n; k++) values[k] = __builtin_complex(re[k], im[k]);                         \
         for (int64_t k = 0; vectors && k < n; k++) {                                                         \
             int pair = im[k] != 0 && k + 1 < n;                                                              \
             for (int64_t r = 0; r < n; r++) {                                                                \
-                R x = vr[k * n + r], y = pair ? vr[(k + 1) * n + r] : 0;                                     \
+                R x = vr[k * step + r], y = pair ? vr[(k + 1) * step + r] : 0;                               \
                 vectors[r * n + k] = __builtin_complex(x, y);                                                \
                 if (pair) vectors[r * n + k + 1] = __builtin_complex(x, -y);                                 \
             }                                                                                                \
@@ -267,16 +272,17 @@ static void eig_one(tgx_matrices *job, int64_t i, char *scratch) {
     tgx_call *c = job->c;
     int64_t n = job->n, info = 0, out = complex_of(job->dtype);
     int size = tgx_itemsize[job->dtype], wide = tgx_itemsize[out], vectors = (int)tgx_int(c, 1);
-    char *vr = scratch + tgx_round64(n * n * size), *real = vr + tgx_round64(n * n * size), *work = real + tgx_round64(2 * n * 8);
+    const int64_t step = apart(job, n);
+    char *vr = scratch + room_of(n, n, size), *real = vr + room_of(n, n, size), *work = real + tgx_round64(2 * n * 8);
     char *values = tgx_out(c, 0)->data + i * n * wide, *to = vectors ? tgx_out(c, 1)->data + i * n * n * wide : NULL;
-    tgx_turn(scratch, n, tgx_in(c, 0)->data + i * n * n * size, n, n, n, size);
+    tgx_turn(scratch, step, tgx_in(c, 0)->data + i * n * n * size, n, n, n, size);
     if (n) geev(job, vectors, scratch, values, vr, work, c->notes[3], real, &info);
     note(job, i, tgx_lapack_int(job->blas, &info, 0));
     if (is_complex(job->dtype)) {
-        if (to) tgx_turn(to, n, vr, n, n, n, size);
+        if (to) tgx_turn(to, n, vr, step, n, n, size);
     } else if (job->dtype == TGX_F32)
-        join_f(n, (float *)real, (float *)real + n, (float *)vr, (tgx_c64 *)values, (tgx_c64 *)to);
-    else join_d(n, (double *)real, (double *)real + n, (double *)vr, (tgx_c128 *)values, (tgx_c128 *)to);
+        join_f(n, step, (float *)real, (float *)real + n, (float *)vr, (tgx_c64 *)values, (tgx_c64 *)to);
+    else join_d(n, step, (double *)real, (double *)real + n, (double *)vr, (tgx_c128 *)values, (tgx_c128 *)to);
 }
 
 static int eig_shape(tgx_call *c) {
@@ -296,7 +302,7 @@ static int eig_shape(tgx_call *c) {
         length = tgx_work_wanted(wanted, a->dtype);
     }
     tgx_matrix_scratch(c, tgx_matrix_parts(tgx_matrix_count(a), 25.0 * (double)n * (double)n * (double)(n + 8)),
-                       2 * tgx_round64(n * n * size) + tgx_round64(2 * n * 8) + length * size);
+                       2 * room_of(n, n, size) + tgx_round64(2 * n * 8) + length * size);
     c->notes[3] = length;
     return 0;
 }
