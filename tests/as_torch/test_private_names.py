@@ -333,3 +333,15 @@ def test_names_of_parameters_that_are_given_by_place_or_name(as_torch):
         return a
 
     assert importlib.import_module("torch._jit_internal").get_callable_argument_names(f) == ["b"]
+
+
+@pytest.mark.parametrize("name", ["eig", "lstsq", "matrix_rank", "solve", "symeig"])
+def test_functions_that_were_taken_back_say_what_there_is(as_torch, name):
+    with pytest.raises(RuntimeError, match=rf"torch\.{name}: This function was deprecated since .* Use linalg\."):
+        getattr(as_torch, name)(as_torch.eye(2), as_torch.eye(2))
+
+
+def test_marks_for_a_compiler_of_bytecode_leave_functions_alone(as_torch):
+    assert as_torch._disable_dynamo(abs) is abs and as_torch._disable_dynamo(recursive=False)(abs) is abs
+    assert importlib.import_module("torch._compile")._disable_dynamo is as_torch._disable_dynamo
+    assert importlib.import_module("torch.ao.nn.qat.modules").__all__ == []  # a module of which there is nothing

@@ -156,7 +156,7 @@ def _in_a_room_above(place, name):
 def module(place):
     """A module of nothing but such names."""
     made = types.ModuleType(f"torch.{place}", f"What libraries import of torch.{place}: {WHY}.")
-    made.__path__ = []
+    made.__path__, made.__all__ = [], []
     fill(made, place)
     return made
 

@@ -4,7 +4,6 @@ They are wanted under the alias alone, so they stand here and not in the rooms.
 """
 
 import contextlib
-import functools
 import importlib
 import operator
 import os
@@ -17,16 +16,32 @@ from tinygrad_ext.as_torch.stand_ins import _C_types
 _found = {}
 _DYNAMO, _INQUIRIES = "tinygrad_ext.as_torch.stand_ins._dynamo", "tinygrad_ext.as_torch.inquiries"
 _SEARCH, _NO_DEVICE = "tinygrad_ext.as_torch.line_search", "tinygrad_ext.as_torch.stand_ins.xpu"
+_OPTIMIZERS = [
+    "_default_to_fused_or_foreach",
+    "_get_value",
+    "_stack_if_compiling",
+    "_to_scalar",
+    "_get_scalar_dtype",
+    "_get_capturable_supported_devices",
+    "_view_as_real",
+    "_use_grad_for_differentiable",
+    "_disable_dynamo_if_unsupported",
+    "_device_dtype_check_for_fused",
+]
+_OF_DYNAMO = [("eval_frame", "OptimizedModule"), ("utils", "is_compile_supported")]
 _ELSEWHERE = {
-    **dict.fromkeys([("_dynamo.eval_frame", "OptimizedModule"), ("_dynamo.utils", "is_compile_supported")], _DYNAMO),
+    **{(f"_dynamo.{place}", name): _DYNAMO for place, name in _OF_DYNAMO},
+    **{(place, "_disable_dynamo"): _DYNAMO for place in ("", "_compile")},
     **dict.fromkeys([("autograd.function", "_iter_filter"), ("autograd.function", "_nested_map")], _INQUIRIES),
     **dict.fromkeys([("_subclasses.meta_utils", "assert_metadata_eq"), ("serialization", "_is_zipfile")], _INQUIRIES),
     **dict.fromkeys([("", "Argument"), ("", "FunctionSchema")], "tinygrad_ext.jit.script.schema"),
+    **{("optim.optimizer", name): f"{__package__}.optimizer_helpers" for name in _OPTIMIZERS},
     ("", "Type"): "tinygrad_ext.graph.types",
     ("", "FileCheck"): "tinygrad_ext.testing",
     ("", "Storage"): "tinygrad_ext.tensor.legacy_storage",
     **dict.fromkeys([("optim.lbfgs", "_cubic_interpolate"), ("optim.lbfgs", "_strong_wolfe")], _SEARCH),
     **dict.fromkeys([("mtia", "device_count"), ("mtia", "is_available")], _NO_DEVICE),
+    **{("", name): f"{__package__}.removed" for name in ("eig", "lstsq", "matrix_rank", "solve", "symeig")},
 }
 
 
@@ -45,79 +60,6 @@ def find(place, name):
     if place == "" and name in _C_types.NAMES:
         return getattr(_C_types, name)
     return _found.get((place, name))
-
-
-# ---- optimizers ----------------------------------------------------------------------------------------------------
-
-
-@_of("optim.optimizer")
-def _default_to_fused_or_foreach(params, differentiable, use_fused=False):
-    """(fused, foreach) where neither is asked for: plain loops, since there is one device, the cpu."""
-    return False, False
-
-
-@_of("optim.optimizer")
-def _get_value(x):
-    """The number in a tensor; anything else as it is."""
-    return x.item() if isinstance(x, _tg.Tensor) else x
-
-
-@_of("optim.optimizer")
-def _stack_if_compiling(x):
-    """What is given."""
-    return x
-
-
-@_of("optim.optimizer")
-def _to_scalar(x):
-    """A tensor of one element without its dimensions; anything else as it is."""
-    return x.squeeze() if isinstance(x, _tg.Tensor) and x.dim() else x
-
-
-@_of("optim.optimizer")
-def _get_scalar_dtype(is_fused=None):
-    """The dtype of the count of steps."""
-    return _tg.float64 if not is_fused and _tg.get_default_dtype() is _tg.float64 else _tg.float32
-
-
-@_of("optim.optimizer")
-def _get_capturable_supported_devices(supports_xla=True):
-    """Devices of other kinds."""
-    return ["cuda", "xpu", "hpu", *["xla"] * supports_xla]
-
-
-@_of("optim.optimizer")
-def _view_as_real(params, *state_and_grads):
-    """Put the real view of complex tensors into the lists."""
-    for i, param in enumerate(params):
-        if param.is_complex():
-            for values in (params, *state_and_grads):
-                values[i] = _tg.view_as_real(values[i])
-
-
-@_of("optim.optimizer")
-def _use_grad_for_differentiable(func):
-    """A step that records its gradient where the optimizer is differentiable."""
-
-    @functools.wraps(func)
-    def step(self, *args, **kwargs):
-        with _tg.set_grad_enabled(bool(self.defaults.get("differentiable"))):
-            return func(self, *args, **kwargs)
-
-    return step
-
-
-@_of("optim.optimizer")
-def _disable_dynamo_if_unsupported(single_tensor_fn=None):
-    """A decorator that does nothing."""
-    return lambda function: function
-
-
-@_of("optim.optimizer")
-def _device_dtype_check_for_fused(p, cuda_unsupported=False):
-    """RuntimeError for a parameter that is no float."""
-    if not p.is_floating_point():
-        raise RuntimeError("`fused=True` requires all the params to be floating point Tensors")
 
 
 # ---- modules -------------------------------------------------------------------------------------------------------

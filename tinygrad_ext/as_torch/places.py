@@ -23,6 +23,7 @@ STAND_INS = frozenset(
         "_inductor.config",
         "_jit_internal",
         "_ops",
+        "_prims_common",
         "_tensor",
         "_tensor_str",
         "_utils",
@@ -75,6 +76,8 @@ STAND_INS = frozenset(
 # further places in PyTorch of what stands in one
 ALIKE = {
     "_inductor.decomposition": "_decomp",
+    "_prims.utils": "_prims_common",
+    "_prims_common.wrappers": "_prims_common",
     "testing._utils": "testing._internal.common_utils",
     "ao.nn.quantized.modules": "ao.nn.quantized",
     "ao.nn.quantized.modules.functional_modules": "ao.nn.quantized",

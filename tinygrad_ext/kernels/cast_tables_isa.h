@@ -1,11 +1,19 @@
 /* Conversion loops between all pairs of dtypes.
  * A real number turned complex gets a zero imaginary part; a complex one turned real loses it.
- * Floats outside int64 become INT64_MIN before they are narrowed, as x86 hardware does, so that no value is undefined; for
- * uint64 those above int64 keep their value, and those above uint64 become 0. */
+ * Floats outside of a range become its least number, as x86 hardware does, so that no value is undefined: outside of int32 for
+ * int32, int16, uint16 and int8, which are the low bits of that; outside of int64 for int64, uint8 and uint32. For uint64 those
+ * above int64 keep their value, and those above uint64 become 0. PyTorch does the same, but for rows of uint32. */
 #include "backward.h"
 #include "casts.h"
 
 static inline int64_t to_i64(double v) { return v >= -9223372036854775808.0 && v < 9223372036854775808.0 ? (int64_t)v : INT64_MIN; }
+
+/* The instruction gives INT32_MIN itself where this processor has it. */
+#ifdef __x86_64__
+#define TO_I32(v) ((int32_t)(v))
+#else
+#define TO_I32(v) ((v) >= -0x1p31f && (v) < 0x1p31f ? (int32_t)(v) : INT32_MIN)
+#endif
 
 static inline uint64_t to_u64(double v) { return v < 9223372036854775808.0 || v != v ? (uint64_t)to_i64(v) : v < 18446744073709551616.0 ? (uint64_t)v : 0; }
 
@@ -57,10 +65,11 @@ static inline uint16_t float_to_bf16(float f) {
 #define INT_WRITES(T) \
     static inline T WRITE_SMALL_##T(int32_t w) { return (T)w; } \
     static inline T WRITE_INT_##T(int64_t w) { return (T)w; } \
-    static inline T WRITE_UINT_##T(uint64_t w) { return (T)w; } \
+    static inline T WRITE_UINT_##T(uint64_t w) { return (T)w; }
+#define REAL_WRITES(T) \
     static inline T WRITE_FLOAT_##T(double w) { return (T)to_i64(w); } \
     static inline T WRITE_COMPLEX_##T(tgx_c128 w) { return (T)to_i64(creal(w)); }
-INT_WRITES(u8) INT_WRITES(u16) INT_WRITES(u32) INT_WRITES(i64)
+INT_WRITES(u8) INT_WRITES(u16) INT_WRITES(u32) INT_WRITES(i64) REAL_WRITES(u8) REAL_WRITES(u32) REAL_WRITES(i64)
 static inline u64 WRITE_SMALL_u64(int32_t w) { return (u64)w; }
 static inline u64 WRITE_INT_u64(int64_t w) { return (u64)w; }
 static inline u64 WRITE_UINT_u64(uint64_t w) { return w; }
@@ -108,22 +117,46 @@ static inline c128 WRITE_COMPLEX_c128(tgx_c128 w) { return w; }
         return 0; \
     }
 /* Integers of up to 32 bits are the low bits of the wide kind, whether their own first bit is a sign or not. */
-#define CAST_TO_ALL(FROM, KIND) \
-    CAST(FROM, b8, KIND) CAST(FROM, u8, KIND) CAST(FROM, u16, KIND) CAST(FROM, u32, KIND) CAST(FROM, u64, KIND) \
+#define CAST_TO_ALL(FROM, KIND) CAST(FROM, u16, KIND) CAST_TO_OTHERS(FROM, KIND)
+#define CAST_TO_OTHERS(FROM, KIND) \
+    CAST(FROM, b8, KIND) CAST(FROM, u8, KIND) CAST(FROM, u32, KIND) CAST(FROM, u64, KIND) \
     CAST(FROM, i64, KIND) CAST(FROM, f16, KIND) CAST(FROM, bf16, KIND) CAST(FROM, f32, KIND) CAST(FROM, f64, KIND) \
     CAST(FROM, c64, KIND) CAST(FROM, c128, KIND)
 CAST_TO_ALL(b8, SMALL) CAST_TO_ALL(u8, SMALL) CAST_TO_ALL(i8, SMALL) CAST_TO_ALL(i16, SMALL) CAST_TO_ALL(i32, SMALL) CAST_TO_ALL(i64, INT)
 CAST_TO_ALL(u16, SMALL) CAST_TO_ALL(u32, INT) CAST_TO_ALL(u64, UINT)
-CAST_TO_ALL(f16, FLOAT) CAST_TO_ALL(bf16, FLOAT) CAST_TO_ALL(f32, FLOAT) CAST_TO_ALL(f64, FLOAT)
-CAST_TO_ALL(c64, COMPLEX) CAST_TO_ALL(c128, COMPLEX)
+CAST_TO_OTHERS(f16, FLOAT) CAST_TO_OTHERS(bf16, FLOAT) CAST_TO_OTHERS(f32, FLOAT) CAST_TO_OTHERS(f64, FLOAT)
+CAST_TO_OTHERS(c64, COMPLEX) CAST_TO_OTHERS(c128, COMPLEX)
 
-/* Floats to integers of 32 bits and fewer. Only a float inside int32 converts by the processor's vector instruction to what
- * the way over int64 gives; of another, or NaN, it makes INT32_MIN, so a block that held that goes the other way afterwards. Where
- * instructions of other processors give the nearest number instead, the float itself is compared. */
+/* Floats to what is the low bits of int32: one vector instruction. */
+#define REAL_f16(v) half_to_float(v)
+#define REAL_bf16(v) tgx_bf16_to_f32(v)
+#define REAL_f32(v) (v)
+#define REAL_f64(v) (v)
+#define REAL_c64(v) crealf(v)
+#define REAL_c128(v) creal(v)
+#define WRITE_NEAR(FROM, TO, v) ((TO)TO_I32(REAL_##FROM(v)))
+#define NEAR(FROM, TO) \
+    static int near_##FROM##_##TO(char **data, const ptrdiff_t *s, ptrdiff_t n, const tgx_scalar *aux) { \
+        char *o = data[0]; const char *a = data[1]; \
+        (void)aux; \
+        if (s[0] == sizeof(TO) && s[1] == sizeof(FROM)) { \
+            TO *op = (TO *)o; const FROM *ap = (const FROM *)a; \
+            _Pragma("omp simd") \
+            for (ptrdiff_t i = 0; i < n; i++) op[i] = WRITE_NEAR(FROM, TO, ap[i]); \
+        } else { \
+            for (ptrdiff_t i = 0; i < n; i++, o += s[0], a += s[1]) *(TO *)o = WRITE_NEAR(FROM, TO, *(const FROM *)a); \
+        } \
+        return 0; \
+    }
+#define NEAR_TO_ALL(FROM) NEAR(FROM, i8) NEAR(FROM, i16) NEAR(FROM, i32)
+NEAR_TO_ALL(f16) NEAR_TO_ALL(bf16) NEAR_TO_ALL(f32) NEAR_TO_ALL(f64) NEAR_TO_ALL(c64) NEAR_TO_ALL(c128)
+
+/* Floats to uint8 and uint32. Only a float inside int32 converts by that instruction to what the way over int64 gives, so a
+ * block that held another, or NaN, goes the other way afterwards. */
 #ifdef __x86_64__
-#define NEAR(v, made) ((made) != INT32_MIN)
+#define IS_NEAR(v, made) ((made) != INT32_MIN)
 #else
-#define NEAR(v, made) (((v) >= -0x1p31f) & ((v) < 0x1p31f))
+#define IS_NEAR(v, made) (((v) >= -0x1p31f) & ((v) < 0x1p31f))
 #endif
 #define NARROW(FROM, TO) \
     static int narrow_##FROM##_##TO(char **data, const ptrdiff_t *s, ptrdiff_t n, const tgx_scalar *aux) { \
@@ -134,8 +167,8 @@ CAST_TO_ALL(c64, COMPLEX) CAST_TO_ALL(c128, COMPLEX)
             int far = 0; \
             _Pragma("omp simd reduction(|:far)") \
             for (ptrdiff_t i = 0; i < m; i++) { \
-                const int32_t made = (int32_t)READ_##FROM(a[i]); \
-                far |= !NEAR(READ_##FROM(a[i]), made); \
+                const int32_t made = TO_I32(READ_##FROM(a[i])); \
+                far |= !IS_NEAR(READ_##FROM(a[i]), made); \
                 o[i] = (TO)made; \
             } \
             if (far) { \
@@ -145,16 +178,13 @@ CAST_TO_ALL(c64, COMPLEX) CAST_TO_ALL(c128, COMPLEX)
         } \
         return 0; \
     }
-#define NARROW_TO_ALL(FROM) NARROW(FROM, u8) NARROW(FROM, u16) NARROW(FROM, u32)
+#define NARROW_TO_ALL(FROM) NARROW(FROM, u8) NARROW(FROM, u32)
 NARROW_TO_ALL(bf16) NARROW_TO_ALL(f32) NARROW_TO_ALL(f64)
 #define cast_bf16_u8 narrow_bf16_u8
-#define cast_bf16_u16 narrow_bf16_u16
 #define cast_bf16_u32 narrow_bf16_u32
 #define cast_f32_u8 narrow_f32_u8
-#define cast_f32_u16 narrow_f32_u16
 #define cast_f32_u32 narrow_f32_u32
 #define cast_f64_u8 narrow_f64_u8
-#define cast_f64_u16 narrow_f64_u16
 #define cast_f64_u32 narrow_f64_u32
 
 /* The processor's own conversions of halves; they differ from the above in the payload of a NaN only. */
@@ -224,13 +254,15 @@ static int narrow_doubles(char **data, const ptrdiff_t *s, ptrdiff_t n, const tg
 COPY(1, uint8_t) COPY(2, uint16_t) COPY(4, uint32_t) COPY(8, uint64_t) COPY(16, c128)
 const tgx_loop ISA(tgx_copy_table)[TGX_NTYPES] = {TGX_BY_SIZE(copy_)};
 
-#define ROW(FROM) {[TGX_I8] = cast_##FROM##_u8, [TGX_I16] = cast_##FROM##_u16, [TGX_I32] = cast_##FROM##_u32, \
-                   [TGX_U8] = cast_##FROM##_u8, [TGX_I64] = cast_##FROM##_i64, TGX_OF_BOOL(cast_##FROM##_), TGX_OF_NATURAL(cast_##FROM##_), \
-                   TGX_OF_HALF(cast_##FROM##_), TGX_OF_FLOAT(cast_##FROM##_), TGX_OF_COMPLEX(cast_##FROM##_)}
+#define BOTH(FROM) [TGX_U8] = cast_##FROM##_u8, [TGX_U32] = cast_##FROM##_u32, [TGX_U64] = cast_##FROM##_u64, [TGX_I64] = cast_##FROM##_i64, \
+                   TGX_OF_BOOL(cast_##FROM##_), TGX_OF_HALF(cast_##FROM##_), TGX_OF_FLOAT(cast_##FROM##_), TGX_OF_COMPLEX(cast_##FROM##_)
+#define ROW(FROM) {BOTH(FROM), [TGX_I8] = cast_##FROM##_u8, [TGX_I16] = cast_##FROM##_u16, [TGX_I32] = cast_##FROM##_u32, \
+                   [TGX_U16] = cast_##FROM##_u16}
+#define REALS(FROM) {BOTH(FROM), [TGX_I8] = near_##FROM##_i8, [TGX_I16] = near_##FROM##_i16, [TGX_I32] = near_##FROM##_i32, \
+                     [TGX_U16] = near_##FROM##_i16}
 const tgx_loop ISA(tgx_cast_table)[TGX_NTYPES][TGX_NTYPES] = {
     [TGX_BOOL] = ROW(b8), [TGX_U8] = ROW(u8), [TGX_U16] = ROW(u16), [TGX_U32] = ROW(u32),
     [TGX_U64] = ROW(u64), [TGX_I8] = ROW(i8), [TGX_I16] = ROW(i16), [TGX_I32] = ROW(i32),
-    [TGX_I64] = ROW(i64), [TGX_F16] = ROW(f16), [TGX_BF16] = ROW(bf16), [TGX_F32] = ROW(f32), [TGX_F64] = ROW(f64),
-    [TGX_C64] = ROW(c64), [TGX_C128] = ROW(c128)
+    [TGX_I64] = ROW(i64), [TGX_F16] = REALS(f16), [TGX_BF16] = REALS(bf16), [TGX_F32] = REALS(f32), [TGX_F64] = REALS(f64),
+    [TGX_C64] = REALS(c64), [TGX_C128] = REALS(c128)
 };
-

@@ -26,7 +26,7 @@ def _marked(function=None, *args, **kwargs):
 
 
 disable = allow_in_graph = disallow_in_graph = forbid_in_graph = run = assume_constant_result = _marked
-nonstrict_trace = skip_frame = _marked
+nonstrict_trace = skip_frame = _disable_dynamo = _marked
 
 
 def optimize(backend="inductor", *, nopython=False, disable=False, **kwargs):
