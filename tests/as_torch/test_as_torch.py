@@ -140,6 +140,8 @@ def test_the_version_is_that_of_the_pytorch_that_is_followed(as_torch):
 
 
 def test_install_and_uninstall_leave_no_trace(no_torch):
+    for name in alias.BROUGHT:
+        importlib.import_module(name)
     before, version, path = set(sys.modules), tinygrad_ext.__version__, list(sys.meta_path)
     assert not alias.installed()
     alias.install()

@@ -130,7 +130,10 @@ def test_info_says_where_a_factor_ends(n):
 def test_what_is_not_finite_is_refused_and_does_not_hang(name, value):
     A = tg.ones(2, 3, 3)
     A[1, 2, 0] = value
-    with pytest.raises(LINALG.LinAlgError, match=r"\(Batch element 1\).*non-finite"):
+    kind, text = LINALG.LinAlgError, r"\(Batch element 1\).*non-finite"
+    if name in ("eig", "eigvals"):
+        kind, text = RuntimeError, "should not contain infs or NaNs; matrix 1 does"
+    with pytest.raises(kind, match=text):
         getattr(LINALG, name)(A)
 
 

@@ -141,8 +141,8 @@ static int permutation_run(tgx_call *c) {
         for (int64_t s = 0; s < k && s < n; s++) { /* the inverse undoes the exchanges from the last on */
             int64_t i = inverse ? (k < n ? k : n) - 1 - s : s, j = ((const volatile int32_t *)given)[i] - 1, kept = p[i];
             if (j < 0 || j >= n)
-                return tgx_fail(c, TGX_RUNTIME_ERROR, "lu_unpack: pivots passed to lu_unpack must be between 1 and LU.size(-2), got %lld for %lld rows; pass "
-                                "what linalg.lu_factor gave", (long long)j + 1, (long long)n);
+                return tgx_fail(c, TGX_RUNTIME_ERROR, "lu_unpack: pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive, got %lld for %lld "
+                                "rows; pass what linalg.lu_factor gave", (long long)j + 1, (long long)n);
             p[i] = p[j], p[j] = kept;
         }
     }

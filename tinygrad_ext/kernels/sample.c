@@ -59,32 +59,31 @@ static int check_integer(tgx_call *c, int dtype, const char *argument, int64_t v
     if (!tgx_is_float(dtype) || (dtype == TGX_F16 && !(-65504 <= value && value <= 65504)))
         return tgx_fail(c, TGX_RUNTIME_ERROR, "random_: %s is out of bounds for %s, got %lld; narrow the range or use a wider dtype",
                         argument, tgx_dtype_title(dtype), (long long)value);
-    tgx_warn(c, "random_: %s = %lld lies outside [-%lld, %lld], where %s holds every integer; some values of the range cannot come up",
-             argument, (long long)value, (long long)last, (long long)last, tgx_dtype_title(dtype));
+    tgx_warn(c, "random_: %s is out of bounds [-%lld, %lld], got %lld: beyond them %s does not hold every integer, and some values of the range cannot "
+             "come up", argument, (long long)last, (long long)last, (long long)value, tgx_dtype_title(dtype));
     return 0;
 }
 
 /* ---- uniform and normal ------------------------------------------------------------------------------------------ */
 
-static int bad_bound(tgx_call *c, const char *name, double got, const char *expected, double most) {
-    char limit[40] = "";
-    if (most) snprintf(limit, sizeof limit, "%.17g", most);
-    return tgx_fail(c, TGX_RUNTIME_ERROR, "uniform_: %s must be %s%s, got %.17g; narrow the interval", name, expected, limit, got);
+static int bad_bound(tgx_call *c, const char *name, double got, int part) {
+    return tgx_fail(c, TGX_RUNTIME_ERROR, "uniform_: %s is out of bounds for %s, which holds none of %.17g; narrow the interval", name,
+                    tgx_dtype_title(part), got);
 }
 
 static int check_uniform(tgx_call *c, int dtype, double low, double high) {
     int part = tgx_part(dtype);
-    char finite[40];
     if (c->meta) return 0;
     if (need_float(c, part, "uniform_")) return TGX_FAILED;
     double most = greatest(part);
-    snprintf(finite, sizeof finite, "a finite %s", tgx_dtype_title(part));
-    if (!(-most <= low && low <= most)) return bad_bound(c, "from", low, finite, 0);
-    if (!(-most <= high && high <= most)) return bad_bound(c, "to", high, finite, 0);
+    if (!(-most <= low && low <= most)) return bad_bound(c, "from", low, part);
+    if (!(-most <= high && high <= most)) return bad_bound(c, "to", high, part);
     if (!(low <= high))
         return tgx_fail(c, TGX_RUNTIME_ERROR, "uniform_ expects to return a [from, to) range, but found from=%g > to=%g: exchange the two",
                         low, high);
-    return high - low <= most ? 0 : bad_bound(c, "to - from", high - low, "at most ", most);
+    if (high - low <= most) return 0;
+    return tgx_fail(c, TGX_RUNTIME_ERROR, "uniform_ expects to-from <= %g, the greatest %s, but found to=%g and from=%g: narrow the interval", most,
+                    tgx_dtype_title(part), high, low);
 }
 
 static void fill_uniform(const draw_t *d, void *out, int64_t n) {

@@ -121,7 +121,7 @@ static int linspace_shape(tgx_call *c) {
     int dtype = tgx_made_dtype(c, 3, !pairs ? real : real == TGX_F64 ? TGX_C128 : TGX_C64);
     if (dtype < 0) return TGX_FAILED;
     if (pairs && !tgx_is_complex(dtype))
-        return tgx_fail(c, TGX_RUNTIME_ERROR, "linspace(): inferred dtype %s can't be safely cast to passed dtype %s: the bounds are complex, "
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "torch.linspace(): inferred dtype %s can't be safely cast to passed dtype %s: the bounds are complex, "
                         "so leave dtype out or give a complex one", real == TGX_F64 ? "ComplexDouble" : "ComplexFloat", tgx_dtype_title(dtype));
     if (!tgx_is_complex(dtype) && need_order(c, dtype, "linspace")) return TGX_FAILED;
     if (tgx_is_integer(dtype) && (check_bound(c, &c->args[0], dtype) || check_bound(c, &c->args[1], dtype))) return TGX_FAILED;

@@ -48,16 +48,17 @@ static void again(tgx_matrices *job, int64_t i, int64_t count, char *scratch, ui
         if (left >> l & 1) job->one(job, i + l, scratch);
 }
 
-/* Of run: `one` for all matrices, whose info goes into a row at the end of each piece's scratch. */
-static int run(tgx_call *c, tgx_matrices *job, const char *title, const char *trouble) {
+/* Of run: `one` for all matrices, whose info goes into a row at the end of each piece's scratch. any: matrices of no symmetry. */
+static int run(tgx_call *c, tgx_matrices *job, const char *title, const char *trouble, int any) {
     const tgx_tensor *a = tgx_in(c, 0);
     int64_t size = rows(a) * columns(a);
     job->c = c, job->count = tgx_matrix_count(a), job->dtype = a->dtype, job->m = rows(a), job->n = columns(a), job->more = c->notes + 2;
     c->notes[2] = -1;
     for (int64_t i = 0; i < job->count; i++)
         if (!all_finite(a, i, size))
-            return tgx_fail(c, TGX_LINALG_ERROR, "%s: (Batch element %lld): The algorithm failed to converge because the input matrix contained "
-                            "non-finite values: look for them with isfinite()", title, (long long)i);
+            return tgx_fail(c, any ? TGX_RUNTIME_ERROR : TGX_LINALG_ERROR, any ? "torch.%s: input tensor should not contain infs or NaNs; matrix %lld does: "
+                            "look for them with isfinite()" : "%s: (Batch element %lld): The algorithm failed to converge because the input "
+                            "matrix contained non-finite values: look for them with isfinite()", title, (long long)i);
     if (tgx_matrix_run(job)) return TGX_FAILED;
     if (c->notes[2] >= 0)
         return tgx_fail(c, TGX_LINALG_ERROR, "%s: (Batch element %lld): The algorithm failed to converge because the input matrix is ill-conditioned "
@@ -160,7 +161,7 @@ static int svd_run(tgx_call *c) {
     const tgx_tensor *a = tgx_in(c, 0);
     tgx_matrices job = {.one = svd_one, .some = svd_some, .k = svd_real_bytes(c, rows(a), columns(a), a->dtype)};
     job.lanes = pair_rotations(c, a);
-    return run(c, &job, "linalg.svd", "singular values");
+    return run(c, &job, "linalg.svd", "singular values", 0);
 }
 TGX_KERNEL(_svd, svd_shape, svd_run, 0)
 
@@ -232,7 +233,7 @@ static int eigh_run(tgx_call *c) {
     const tgx_tensor *a = tgx_in(c, 0);
     tgx_matrices job = {.one = eigh_one, .some = eigh_some};
     job.lanes = rotations(a);
-    return run(c, &job, "linalg.eigh", "eigenvalues");
+    return run(c, &job, "linalg.eigh", "eigenvalues", 0);
 }
 TGX_KERNEL(_eigh, eigh_shape, eigh_run, 0)
 
@@ -308,7 +309,7 @@ static int eig_shape(tgx_call *c) {
 }
 static int eig_run(tgx_call *c) {
     tgx_matrices job = {.one = eig_one};
-    return run(c, &job, "linalg.eig", "eigenvalues");
+    return run(c, &job, "linalg.eig", "eigenvalues", 1);
 }
 TGX_KERNEL(_eig, eig_shape, eig_run, 0)
 

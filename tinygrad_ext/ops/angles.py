@@ -88,6 +88,7 @@ def _polar_samples(make):
 op(
     "aten::polar(Tensor abs, Tensor angle) -> Tensor",
     compose=_polar,
+    refuses={"out": "Expected object of scalar type {wanted} but got scalar type {got} for argument 'out'"},
     variants="function out",
     types="float",
     samples=_polar_samples,

@@ -308,7 +308,7 @@ def _directed(name, least, dim_of):
     def of(self, given):
         if self.dim() < least:
             raise RuntimeError(
-                f"torch.{name} requires a tensor with at least {least} dimension{'s' * (least > 1)}, but got a tensor "
+                f"torch.{name} requires a tensor with at least {least} dimension, but got a tensor "
                 f"with {self.dim()} dimensions!"
             )
         dim = dim_of(self)

@@ -15,7 +15,9 @@ def _boxes(self, edges, weight, density):
     for d, e in enumerate(edges):
         if e.dtype != self.dtype:
             raise RuntimeError(
-                f"histogramdd(): input tensor and bins must have the same dtype, got {self.dtype} and {e.dtype} for "
+                f"histogramdd(): input tensor and bins tensors should have the same dtype, got "
+                f"{self.dtype} and {e.dtype} "
+                f"for "
                 f"dimension {d}"
             )
         if e.dim() != 1 or e.shape[0] < 2:

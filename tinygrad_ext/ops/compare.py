@@ -133,6 +133,7 @@ op(
     returns="bool",
     variants="function method out",
     reference="numpy.isposinf",
+    refuses={"out": "isposinf does not support non-boolean outputs: out= is {got}"},
     tags="exact",
     doc="Whether each element is positive infinity.",
 )
@@ -143,6 +144,7 @@ op(
     returns="bool",
     variants="function method out",
     reference="numpy.isneginf",
+    refuses={"out": "isneginf does not support non-boolean outputs: out= is {got}"},
     tags="exact",
     doc="Whether each element is negative infinity.",
 )

@@ -1,10 +1,12 @@
 """Conversions: to() and its short forms, values out of tensors, complex numbers and their parts."""
 
 import tinygrad_ext as tg
+from tinygrad_ext.core.data.table import NAMED
 from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, unary
 
+TITLES = {row.name: row.title for row in NAMED}
 _ALL = "bool int float half complex"
 _REAL = "bool int float half"
 
@@ -330,23 +332,23 @@ op(
 
 
 def _complex(real, imag):
-    if real.dtype != imag.dtype:
+    one, other = TITLES[real.dtype.name], TITLES[imag.dtype.name]
+    if real.dtype.name not in ("float16", "float32", "float64"):
+        raise RuntimeError(f"Expected both inputs to be Half, Float or Double tensors but got {one} and {other}")
+    if one != other:
         raise RuntimeError(
-            f"Expected object of scalar type {real.dtype} but got scalar type {imag.dtype} for second "
-            "argument: complex() joins two tensors of one dtype"
+            f"Expected object of scalar type {one} but got scalar type {other} for second argument: complex() joins "
+            "two tensors of one dtype"
         )
-    if real.dtype.name in ("float32", "float64"):
+    if one != "Half":
         return fused._complex(real, imag)
-    if real.dtype.name != "float16":
-        raise RuntimeError(
-            f"Expected both inputs to be Half, Float or Double tensors but got {real.dtype} and {imag.dtype}"
-        )
     return tg.view_as_complex(tg.stack(tg.broadcast_tensors(real, imag), -1))
 
 
 op(
     "aten::complex(Tensor real, Tensor imag) -> Tensor",
     compose=_complex,
+    refuses={"out": "Expected object of scalar type {wanted} but got scalar type {got} for argument 'out'"},
     variants="function out",
     types="float",
     samples=_twos,

@@ -42,6 +42,7 @@ op(
 op(
     "aten::mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
     compose=_mode,
+    refuses={"out": "expected scalar type '{wanted}' but got '{got}' for values or indices output"},
     types="bool int float half",
     variants="function method out",
     samples=lambda make: [Sample(make.distinct(3, 4)), Sample(make.distinct(2, 3), 0, True), Sample(make())],
@@ -189,6 +190,7 @@ op(
 op(
     "aten::logcumsumexp(Tensor self, int dim) -> Tensor",
     compose=_logcumsumexp,
+    refuses={"out": "expected scalar_type {wanted} but found {got}: logcumsumexp() with out="},
     types="float complex",
     variants="function method out",
     samples=lambda make: [Sample(make(3, 4), 1), Sample(make(5), 0), Sample(make(), 0), Sample(make(2, 0), -1)],
@@ -296,7 +298,12 @@ def _unravel(indices, shape):
     if indices.is_floating_point() or indices.is_complex() or indices.dtype == tg.bool:
         raise TypeError(f"unravel_index(): expected 'indices' to be integer dtype, but got {indices.dtype}")
     sizes = [shape] if isinstance(shape, int) else list(shape) if isinstance(shape, (tuple, list)) else [None]
-    if not all(hasattr(s, "__index__") for s in sizes):
+    wrong = [s for s in sizes if not hasattr(s, "__index__")]
+    if wrong and sizes != [None]:
+        raise TypeError(
+            f"unravel_index(): expected 'shape' sequence to only contain ints, but got {type(wrong[0]).__name__}"
+        )
+    if wrong:
         raise TypeError(
             f"unravel_index(): expected 'shape' to be int or sequence of ints, but got {type(shape).__name__}"
         )
@@ -318,7 +325,7 @@ op(
     reference=lambda x, shape: __import__("numpy").unravel_index(x, shape),
     errors=[
         (lambda: _unravel(zeros(2), (2,)), TypeError, "expected 'indices' to be integer dtype"),
-        (lambda: tg.unravel_index(tg.tensor([1]), (2, 2.0)), TypeError, "to be int or sequence of ints, but got tuple"),
+        (lambda: tg.unravel_index(tg.tensor([1]), (2, 2.0)), TypeError, "sequence to only contain ints, but got float"),
         (lambda: tg.unravel_index(tg.tensor([1]), tg.tensor([2.0])), TypeError, "sequence of ints, but got Tensor"),
     ],
     doc="The coordinates of places that are counted as in one row of a tensor of this shape.",

@@ -25,7 +25,8 @@ def _term(text, start, operand):
             pass
         elif c == ".":
             if None in out:
-                raise RuntimeError(f"einsum(): found '.' for {operand} for which an ellipsis was already found")
+                found = "for which an ellipsis" if "operand" in operand else "but an ellipsis (...)"
+                raise RuntimeError(f"einsum(): found '.' for {operand} {found} was already found")
             if text[i : i + 3] != "...":
                 raise RuntimeError(f"einsum(): found '.' for {operand} that is not part of any ellipsis")
             out.append(None)

@@ -12,6 +12,8 @@ from tinygrad_ext.ops.samples import Sample, zeros
 def _histc(self, bins, min, max):
     if bins <= 0:
         raise RuntimeError(f"bins must be > 0: histc() got {bins}")
+    if float(min) > float(max):
+        raise RuntimeError(f"torch.histc: max must be larger than min, got min={min} and max={max}")
     if not self.dtype.is_floating_point:
         raise NotImplementedError(f"\"histc\" not implemented for '{self.dtype}': convert the input with .float()")
     x = self.detach().reshape(-1)
@@ -122,7 +124,7 @@ def _histogram(self, edges, weight, density):
         )
     if edges.dtype != self.dtype:
         raise RuntimeError(
-            f"histogram(): input tensor and bins must have the same dtype, got {self.dtype} and {edges.dtype}"
+            f"histogram(): input tensor and bins tensors should have the same dtype, got {self.dtype} and {edges.dtype}"
         )
     if edges.dim() != 1 or edges.shape[0] < 2:
         raise RuntimeError(f"histogram(): bins must be a vector of at least 2 borders, got {list(edges.shape)}")

@@ -68,6 +68,8 @@ def _lstsq(self, b, rcond, driver):
     driver = "gelsy" if driver is None else driver
     if driver not in _DRIVERS:
         raise RuntimeError(f"{title}: parameter `driver` should be one of ({', '.join(_DRIVERS)}), got {driver!r}")
+    if not b.dim():
+        raise RuntimeError(f"{title}: other must have at least 1 dimension, got a single number for {list(self.shape)}")
     vectors = self.dim() - 1 == b.dim() and tuple(b.shape) == tuple(self.shape[:-1])
     B = b.unsqueeze(-1) if vectors else b
     if B.dim() < 2 or B.shape[-2] != self.shape[-2]:

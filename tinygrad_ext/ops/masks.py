@@ -62,6 +62,7 @@ op(
     types="bool int float half complex",
     samples=_some,
     reference=_reference_nonzero,
+    refuses={"out": "nonzero: Expected out tensor to have scalar type {wanted} but got scalar type {got}"},
     gaps={"shape": "how many rows there are depends on the values"},
     tags="apart",
     doc="Indices of the elements that are not zero, one row each, in row-major order (int64).",

@@ -165,6 +165,9 @@ op(
     numbers="self|exponent",
     variants="function method inplace out",
     samples=_tensors,
+    refuses={
+        "out": "the output given to float_power has dtype {got} but the operation's result requires dtype {wanted}"
+    },
     tags="exact_inplace",
     reference="numpy.float_power",
     doc="self to the power of exponent, computed in float64.",

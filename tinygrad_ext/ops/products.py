@@ -189,8 +189,9 @@ def _multi_dot(tensors):
     ranks = [t.dim() for t in tensors]
     for i, rank in enumerate(ranks):
         if rank != 2 and (rank != 1 or 0 < i < n - 1):
+            which = {0: "the first tensor", n - 1: "the last tensor"}.get(i, f"tensor {i}")
             wanted = "1D or 2D" if i in (0, n - 1) else "2D"
-            raise RuntimeError(f"multi_dot(): tensor {i} must be {wanted} but got {rank}D")
+            raise RuntimeError(f"multi_dot(): {which} must be {wanted} but got {rank}D")
     row, column, chain = ranks[0] == 1, ranks[-1] == 1, list(tensors)
     if row:
         chain[0] = chain[0].unsqueeze(0)

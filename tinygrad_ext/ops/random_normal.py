@@ -25,7 +25,7 @@ def _check_std(std):
     if std.dtype.is_complex:
         raise RuntimeError(f"normal expects standard deviation to be non-complex, got {std.dtype}")
     if std.numel() and bool((std < 0).any()):
-        raise RuntimeError("normal expects all elements of std >= 0.0, got a negative one")
+        raise RuntimeError("normal expects all elements of std >= 0.0: there is a negative one")
 
 
 def _zeros_like(name):

@@ -18,7 +18,8 @@ A family file calls `op(schema, ...)` once for each overload. Nothing here impor
     refuses     {kind: text of the RuntimeError}: "bool" operands, "int" or "complex" results,
                 "mixed" dtypes, "inputs" that should be bool, "crossed" limits (a ValueError: the first of two scalar
                 arguments is greater than the second), a number that is negative or "beyond" the dtype, numbers for
-                tensors that are "outside" the dtype (what they are)
+                tensors that are "outside" the dtype (what they are), "out": an out= of another dtype, where
+                {wanted} and {got} are the titles of the two (of ops of any kind)
     failure     text of the RuntimeError when the expression calls FAIL(TGX_BAD_VALUE)
     inputs      {"condition": "bool"}: tensor arguments of a fixed dtype
     kernel      name of a compiled kernel, or a Python function that autograd sees as one step

@@ -273,6 +273,7 @@ for _name, _word, _numpy in (("cummax", "largest", "maximum"), ("cummin", "small
         jvp=forward.along,
         samples=_tied_lines,
         reference=_extreme_reference(_numpy),
+        refuses={"out": f"expected scalar_type {{wanted}} but found {{got}}: {_name}() with out="},
         errors=[_far(_name)],
         doc=f"The {_word} element so far along dim, and its index: the last of equal ones; NaN stays.",
     )

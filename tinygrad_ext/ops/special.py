@@ -100,7 +100,8 @@ op(
     scalar={"bool int": "x == 0 ? y : x > 0", "float": "x == 0 ? y : x > 0"},
     refuses={
         "mixed": "heaviside is not yet implemented for tensors with different dtypes: convert one of them",
-        "complex": "heaviside is not yet implemented for complex tensors: they have no sign",
+        "complex": "heaviside is not yet implemented for complex tensors.",
+        "out": "heaviside is not yet implemented for complex tensors, nor of several dtypes: out is {got}",
     },
     grad={"self": refusal("heaviside"), "values": refusal("heaviside", "values")},
     samples=lambda make: [Sample(*(t.detach() for t in sample.args)) for sample in binary(make)],

@@ -254,6 +254,7 @@ for _name in ("quantile", "nanquantile"):
             types="float",
             samples=_samples,
             reference=_quantile_reference(_name),
+            refuses={"out": f"{_name}() out tensor must be same dtype as the input tensor: {{wanted}}, got {{got}}"},
             errors=[
                 (
                     lambda name=_name: getattr(zeros(2, 3), name)(0.5, 7),

@@ -115,7 +115,7 @@ def _chunk_cat(tensors, dim, num_chunks):
     if dim < 0:
         if any(t.dim() != first.dim() for t in tensors):
             raise RuntimeError(
-                "_chunk_cat expects same sizes of 0,...,dim-1 dimensions, so equal ranks for a dim below 0"
+                f"_chunk_cat expects non-negative dim when input tensors have different ndims, got {dim}"
             )
         dim += first.dim()
     for t in tensors:

@@ -198,13 +198,13 @@ def make_op(record, schema, has_out):
 
 
 def _set_computation(o, record, schema):
+    o.set_refusals(record.refuses, record.failure, {k: tuple(v.split()) for k, v in (record.choices or {}).items()})
     if record.scalar is not None:
         tensors = [a.name for a in schema.args if a.type == "Tensor"]
         fixed = sum(1 << i for i, n in enumerate(tensors) if (record.inputs or {}).get(n) == "bool")
         scalars = [i for i, a in enumerate(schema.args) if a.type != "Tensor"]
         promote = (record.promote or "").split()
         o.set_pointwise(loops.tables[o.name], scalars, promote, _OUTPUT[record.returns], fixed)
-        o.set_refusals(record.refuses, record.failure, {k: tuple(v.split()) for k, v in (record.choices or {}).items()})
     elif callable(record.kernel):
         set_python_kernel(o, record.kernel)
     elif record.kernel is not None:

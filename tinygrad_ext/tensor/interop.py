@@ -174,9 +174,8 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
         same = (dtype is None or t.dtype == dtype) and (device is None or t.device == _device(device))
         if copy is False and not same:
             raise ValueError(
-                f"can't alias tensor of dtype '{t.dtype}' and device '{t.device}' into dtype '{dtype}' "
-                f"and device "
-                f"'{device}': leave copy=False out"
+                f"can't alias tensor with dtype '{t.dtype}' into dtype '{dtype or t.dtype}' on device "
+                f"'{device or t.device}': leave copy=False out"
             )
         moved = t if same else t.to(device=device, dtype=dtype)
         t = moved.clone() if copy and moved is t else moved

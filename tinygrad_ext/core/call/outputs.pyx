@@ -96,6 +96,8 @@ cdef int check_target(Op op, Tensor out, int device, const int64_t *sizes, int r
                             f"together they make {dtype_title(dtype)}")
         if op.bytes and out.tid != TGX_U8 and out.tid != TGX_BOOL:
             raise RuntimeError(f"{op.title} only supports bool tensor for result, got: {dtype_title(out.tid)}; uint8 is taken too")
+        if op.exact and not inplace and op.refuses is not None and "out" in op.refuses:
+            raise RuntimeError(op.refuses["out"].format(wanted=dtype_title(dtype), got=dtype_title(out.tid)))
         if op.exact and not inplace and not op.bytes:
             raise RuntimeError(f"{op.title}(): Expected out tensor to have dtype {_c_name(dtype)}, but got "
                                f"{_c_name(out.tid)} instead")
