@@ -286,11 +286,29 @@ def _module_load(self, other, assign=False):
     return other.detach() if assign else self.copy_(other).detach()
 
 
+def _untyped_storage(self):
+    """The memory as bytes; on meta what knows how many there would be up to the last element."""
+    memory = _core.storage_of(self)
+    if memory is not None:
+        return storage_over(memory)
+    last = sum((size - 1) * step for size, step in zip(self.shape, self.stride()))
+    count = self.storage_offset() + last + 1 if self.numel() else 0
+    return storage_over(None, count * self.element_size())
+
+
+def _storage_type(self):
+    """The class of storages of its dtype, such as FloatStorage; None where there is none."""
+    from tinygrad_ext.tensor import legacy_storage  # lazy: few ask for it
+
+    return legacy_storage.class_of(self.dtype) if self.device.type == "cpu" else None
+
+
 METHODS = {
     "as_subclass": _subclass.as_subclass,
     "_make_subclass": staticmethod(_subclass.make_subclass),
     "_make_wrapper_subclass": staticmethod(_subclass.make_wrapper_subclass),
-    "untyped_storage": lambda self: storage_over(_core.storage_of(self)),  # None on meta
+    "untyped_storage": _untyped_storage,
+    "storage_type": _storage_type,
     "storage": lambda self: storage_shown(self),
     "is_pinned": lambda self: False,
     "resize_": _resize_,

@@ -72,4 +72,11 @@ for _name, _kind in _CLASSES.items():
         (LegacyStorage,),
         {"dtype": by_name[_kind], "__doc__": f"Memory as numbers of {_kind}.", "__module__": "tinygrad_ext"},
     )
+
+
+def class_of(dtype):
+    """The class of storages of a dtype; None where there is none."""
+    return next((globals()[name] for name, kind in _CLASSES.items() if by_name[kind] == dtype), None)
+
+
 Storage = globals()["FloatStorage"]

@@ -8,7 +8,10 @@ from tinygrad_ext.core.call.elsewhere import class_name
 from tinygrad_ext.core.call.op_tables import functions
 from tinygrad_ext.core.data import storage as _storage
 from tinygrad_ext.core.data.dtype import by_name, device, get_default_dtype
+from tinygrad_ext.core.data.table import NAMED
 from tinygrad_ext.core.data.tensor import Tensor
+
+TITLES = {row.name: row.title for row in NAMED}
 
 
 class TypedStorage:
@@ -18,14 +21,14 @@ class TypedStorage:
         content: the number of elements of a new one, which are not set, or a sequence of them.
         wrap_storage: an UntypedStorage to show instead.
         dtype: of the elements, the default dtype if left out.
-        device: the cpu.
+        device: the cpu, or meta, where a storage has a size and no numbers.
     """
 
     __slots__ = ("_file", "_shown")
 
     def __init__(self, content=0, *, wrap_storage=None, dtype=None, device=None):
         dtype = dtype or get_default_dtype()
-        require_cpu("TypedStorage", device)
+        meta = require_place("TypedStorage", device)
         if wrap_storage is not None:
             self._file = wrap_storage.filename
             self._shown = functions["empty"](0, dtype=dtype).set_(wrap_storage)
@@ -38,6 +41,8 @@ class TypedStorage:
                 "TypedStorage(): argument 'content' must be a number of elements or a sequence of them, not "
                 f"{class_name(content)}: storage() of a tensor shows what it has"
             )
+        if meta and wrap_storage is None:
+            self._shown = self._shown.to("meta")
 
     dtype = property(lambda self: self._shown.dtype)
     device = property(lambda self: self._shown.device)
@@ -48,7 +53,7 @@ class TypedStorage:
     size = __len__
 
     def __getitem__(self, at):
-        found = self._shown[at]
+        found = self._there()[at]
         return found.tolist() if isinstance(at, slice) else found.item()
 
     def __setitem__(self, at, value):
@@ -56,7 +61,12 @@ class TypedStorage:
 
     def tolist(self):
         """The numbers as a list."""
-        return self._shown.tolist()
+        return self._there().tolist()
+
+    def _there(self):
+        if self._shown.is_meta:
+            raise NotImplementedError("Not available for 'meta' device type: the storage has a size and no numbers")
+        return self._shown
 
     def data_ptr(self):
         """Address of the first byte."""
@@ -106,6 +116,14 @@ class TypedStorage:
         self.untyped().share_memory_()
         return self
 
+    def _share_fd_cpu_(self):
+        return self.untyped()._share_fd_cpu_()
+
+    _share_filename_cpu_ = _share_fd_cpu_
+
+    def _write_file(self, *args):
+        return self.untyped()._write_file(*args)
+
     def resizable(self):
         """Whether the memory is this library's, so that it may change its size."""
         return self.untyped().resizable()
@@ -113,6 +131,9 @@ class TypedStorage:
     def resize_(self, size):
         """Another number of elements; see UntypedStorage.resize_."""
         memory = self.untyped()
+        if self._shown.is_meta:
+            self._shown = functions["empty"](size, dtype=self.dtype, device="meta")
+            return self
         self._shown = functions["empty"](0, dtype=self.dtype)  # lets go of the memory, which may be another one then
         try:
             memory.resize_(size * self.element_size())
@@ -141,10 +162,16 @@ class TypedStorage:
     is_cuda = property(lambda self: False)
 
     def cpu(self):
-        """Itself: it is on the cpu."""
+        """Itself: it is on the cpu. NotImplementedError on meta."""
+        self.untyped().cpu()
         return self
 
     def _shown_as(self, dtype):
+        if dtype not in (None, self.dtype):
+            wanted, got = TITLES[dtype.name], TITLES[self.dtype.name]
+            raise RuntimeError(
+                f"Expected a Storage of type {wanted} or an UntypedStorage, but got {got}: convert the storage first"
+            )
         return self._shown
 
     def _to(self, dtype):
@@ -177,10 +204,12 @@ def storage_shown(tensor):
 # ---- what both kinds of storage ask of their arguments -------------------------------------------------------------
 
 
-def require_cpu(name, place):
-    """Refuse new memory anywhere but on the cpu, where it is by default."""
-    if place is not None and device(place).type != "cpu":
-        raise NotImplementedError(f"{name}: new memory is made on the cpu, not on {place}")
+def require_place(name, place):
+    """Whether new memory is asked for on meta. Refuse it anywhere else but on the cpu, where it is by default."""
+    kind = "cpu" if place is None else device(place).type
+    if kind not in ("cpu", "meta"):
+        raise NotImplementedError(f"{name}: new memory is made on the cpu or on meta, not on {place}")
+    return kind == "meta"
 
 
 def size_asked(value):

@@ -6,11 +6,11 @@ from tinygrad_ext.core.call import interop as _core
 from tinygrad_ext.core.call.elsewhere import class_name
 from tinygrad_ext.core.data import storage as _storage
 from tinygrad_ext.core.data.devices import copy_of
-from tinygrad_ext.core.data.dtype import device
+from tinygrad_ext.core.data.dtype import device, get_default_dtype
 from tinygrad_ext.core.data.shared import block_of
 from tinygrad_ext.tensor import sharing, unset
 from tinygrad_ext.tensor.interop import from_numpy, mapped_file
-from tinygrad_ext.tensor.typed_storage import TypedStorage, contiguous_place, new_storage, require_cpu
+from tinygrad_ext.tensor.typed_storage import TypedStorage, contiguous_place, new_storage, require_place
 
 
 class UntypedStorage:
@@ -18,16 +18,18 @@ class UntypedStorage:
 
     Args:
         storage: the number of bytes of a new one, which are not set, or the bytes as a sequence of ints.
-        device: the cpu.
+        device: the cpu, or meta, where a storage has a size and no bytes.
     """
 
     def __init__(self, storage=0, *, device=None):
-        require_cpu("UntypedStorage", device)
+        meta = require_place("UntypedStorage", device)
         self._storage = storage if isinstance(storage, _storage.Storage) else new_storage(storage)
+        if meta:
+            self._bytes, self._storage = self.nbytes(), None
 
     def new(self):
         """One of no bytes."""
-        return UntypedStorage()
+        return UntypedStorage(device=self.device)
 
     def data_ptr(self):
         """Address of the first byte."""
@@ -35,7 +37,7 @@ class UntypedStorage:
 
     def nbytes(self):
         """Number of bytes."""
-        return _storage.storage_facts(self._storage)[1] if self._storage is not None else 0
+        return _storage.storage_facts(self._storage)[1] if self._storage is not None else self._bytes
 
     size = __len__ = nbytes
 
@@ -49,6 +51,7 @@ class UntypedStorage:
         return made
 
     filename = None  # of what from_file gives of a shared file
+    _bytes = 0  # of one on meta
 
     def untyped(self):
         """Itself: it is one already."""
@@ -65,7 +68,8 @@ class UntypedStorage:
         return from_numpy(found).untyped_storage()
 
     def __setitem__(self, at, value):
-        self._array()[at] = value
+        if self._storage is not None:
+            self._array()[at] = value
 
     def __iter__(self):
         return iter(self.tolist())
@@ -77,7 +81,7 @@ class UntypedStorage:
         return self.clone()
 
     def __deepcopy__(self, memo):
-        return self if self._storage is None else UntypedStorage(copy_of(self._storage, memo))
+        return self.clone() if self._storage is None else UntypedStorage(copy_of(self._storage, memo))
 
     @property
     def device(self):
@@ -91,11 +95,18 @@ class UntypedStorage:
         return 1
 
     def cpu(self):
-        """Itself: it is on the cpu."""
+        """Itself: it is on the cpu. NotImplementedError on meta."""
+        return self._readable()
+
+    def _readable(self):
+        if self._storage is None:
+            raise NotImplementedError("Cannot copy out of meta tensor; no data! The storage has a size alone")
         return self
 
     def clone(self):
         """Another block with the same bytes."""
+        if self._storage is None:
+            return UntypedStorage(self._bytes, device="meta")
         return from_numpy(self._array().copy()).untyped_storage()
 
     def copy_(self, source, non_blocking=None):
@@ -107,14 +118,16 @@ class UntypedStorage:
                 f"UntypedStorage.copy_: size does not match, self was {self.nbytes()} bytes but src was "
                 f"{source.nbytes()} bytes"
             )
-        self._array()[:] = source.untyped()._array()
+        if self._storage is not None:
+            self._array()[:] = source.untyped()._readable()._array()
         return self
 
     def fill_(self, value):
         """Write one int, modulo 256, to all bytes. RuntimeError for anything else."""
         if not isinstance(value, int):
             raise RuntimeError(f"UntypedStorage.fill_: fill_ expects int, but got {type(value).__name__}")
-        self._array()[:] = value & 255
+        if self._storage is not None:
+            self._array()[:] = value & 255
         return self
 
     def resize_(self, size):
@@ -127,6 +140,8 @@ class UntypedStorage:
             raise TypeError(f"UntypedStorage.resize_: resize_ expects an int, but got {class_name(size)}")
         if size < 0:
             raise RuntimeError(f"UntypedStorage.resize_: the number of bytes must not be negative, but is {size}")
+        if self._storage is None:
+            self._bytes = size
         if self._storage is None or size == before:
             return self
         if not self._storage.resize(size):
@@ -166,7 +181,8 @@ class UntypedStorage:
         return 0 if self._storage is None else id(self._storage)
 
     def _shown_as(self, dtype):
-        """The memory as whole numbers of a dtype, which `tensor` copies."""
+        """The memory as whole numbers of a dtype (None: the default dtype), which `tensor` copies."""
+        dtype = dtype or get_default_dtype()
         count = self.nbytes() // dtype.itemsize
         return _core.window(self._storage, dtype, (count,), (1,), 0)
 
@@ -177,6 +193,8 @@ class UntypedStorage:
     def _array(self):
         import numpy as np
 
+        if self._storage is None:
+            raise NotImplementedError("Not available for 'meta' device type: the storage has a size and no bytes")
         if not self.nbytes():
             return np.empty(0, "u1")
         return np.frombuffer(self._storage, "u1")  # holds the memory, which so is not replaced by resize_()
@@ -192,6 +210,20 @@ class UntypedStorage:
         sharing.share_storage(self._storage, self.nbytes())
         return self
 
+    def _share_fd_cpu_(self):
+        """RuntimeError: what names shared memory is not given out."""
+        self.share_memory_()
+        raise NotImplementedError("_share_fd_: shared memory has no handle here; send a tensor by multiprocessing")
+
+    _share_filename_cpu_ = _share_fd_cpu_
+
+    def _write_file(self, f, is_real_file, save_size, element_size):
+        """Write the bytes to a file, behind the number of elements in 8 bytes where it is asked for."""
+        self._readable()
+        if save_size:
+            f.write((self.nbytes() // element_size).to_bytes(8, "little"))
+        f.write(self._array().tobytes())
+
     def __eq__(self, other):
         return isinstance(other, UntypedStorage) and self._storage is other._storage
 
@@ -202,8 +234,10 @@ class UntypedStorage:
         return f"[UntypedStorage of size {self.nbytes()}]"
 
 
-def storage_over(block):
-    """What shows a block of memory; None on meta."""
+def storage_over(block, nbytes=0):
+    """What shows a block of memory; None on meta, with as many bytes as there would be."""
     made = UntypedStorage.__new__(UntypedStorage)
     made._storage = block
+    if block is None:
+        made._bytes = nbytes
     return made

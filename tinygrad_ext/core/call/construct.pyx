@@ -217,7 +217,7 @@ cdef Tensor tensor_of(object data, int dtype, int device):
     if not isinstance(data, (list, tuple, float, int, complex, str)):
         shown = getattr(data, "_shown_as", None)        # a storage: its memory as numbers of a dtype
         if shown is not None:
-            t = clone(<Tensor?>shown(dtype_of(default_id() if dtype < 0 else dtype)))
+            t = clone(<Tensor?>shown(None if dtype < 0 else dtype_of(dtype)))
             return tensor_of(t, dtype, device)
         if hasattr(data, "__array_interface__") or PyObject_CheckBuffer(data) and not isinstance(data,
                                                                                                  (bytes, bytearray)):
