@@ -345,3 +345,12 @@ def test_marks_for_a_compiler_of_bytecode_leave_functions_alone(as_torch):
     assert as_torch._disable_dynamo(abs) is abs and as_torch._disable_dynamo(recursive=False)(abs) is abs
     assert importlib.import_module("torch._compile")._disable_dynamo is as_torch._disable_dynamo
     assert importlib.import_module("torch.ao.nn.qat.modules").__all__ == []  # a module of which there is nothing
+
+
+def test_arguments_are_chosen_by_their_numbers(as_torch):
+    choose = importlib.import_module("torch._functorch.eager_transforms")._slice_argnums
+    args = ((0.1, 1.1), 2.0, [3.1])
+    assert choose(args, 0) == args[:1] and choose(args, (1, -3)) == (2.0, args[0]) and choose(args, -1, False) == [3.1]
+    for wrong, words in ((0.0, "int or Tuple"), ((0.0,), "must be int"), (3, "positional inputs"), ((0, -3), "unique")):
+        with pytest.raises(RuntimeError, match=words):
+            choose(args, wrong)

@@ -132,7 +132,7 @@ def test_linearize_multiplies_with_the_jacobian_any_number_of_times():
         (lambda: func.jvp(tg.sin, X, V), RuntimeError, "Expected primals to be a tuple"),
         (lambda: func.jvp(tg.sin, (X,), V), RuntimeError, "same python structure"),
         (lambda: func.jvp(tg.sin, (), ()), RuntimeError, "at least one Tensor"),
-        (lambda: func.jvp(tg.sin, (1.0,), (V,)), RuntimeError, "only tensors, got unsupported type float"),
+        (lambda: func.jvp(tg.sin, (1.0,), (V,)), RuntimeError, "only contain Tensors, got unsupported type float"),
         (lambda: func.jvp(lambda x: 1, (X,), (V,)), RuntimeError, "return only tensors, got unsupported type int"),
         (lambda: func.jvp(lambda x: (), (X,), (V,)), RuntimeError, "non-empty output"),
         (lambda: func.jvp(tg.sin, (X,), (V[:2],)), RuntimeError, "different size"),

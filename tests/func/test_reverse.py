@@ -165,7 +165,7 @@ def test_hooks_and_saved_tensor_hooks_are_called_inside(x):
         (lambda x: grad(cube, has_aux=True)(x), RuntimeError, "should be a tuple"),
         (lambda x: vjp(tg.sin, x)[1](tg.ones(2)), RuntimeError, r"output's shape \[3\], got \[2\]"),
         (lambda x: vjp(tg.sin, x)[1]({"a": x}), RuntimeError, "structure of cotangents"),
-        (lambda x: vjp(lambda x: "no", x), RuntimeError, "return tensors"),
+        (lambda x: vjp(lambda x: "no", x), RuntimeError, "return only tensors"),
         (lambda x: jacrev(tg.sin, chunk_size=0), ValueError, "greater than 0"),
         (lambda x: jacrev(lambda x: 1)(x), RuntimeError, "only tensors"),
     ],

@@ -1,4 +1,4 @@
-"""Private functions of PyTorch that go through tuples, lists and dicts, and that ask what a tensor or a file is."""
+"""Private functions of PyTorch that go through tuples, lists and dicts, and that ask what tensors and files are."""
 
 
 def _refuse(value, told):
@@ -63,3 +63,11 @@ def assert_metadata_eq(assert_eq, m1, m2, *, skip_symbolic=False, skip_leaf=Fals
             assert_metadata_eq(
                 assert_eq, getattr(m1, part), getattr(m2, part), skip_symbolic=skip_symbolic, skip_leaf=skip_leaf
             )
+
+
+def _slice_argnums(args, argnums, as_tuple=True):
+    """The arguments that a number or a tuple of numbers names: a tuple of them, or the one where that is asked for."""
+    from tinygrad_ext.func.differentiation import positions  # lazy: it needs transforms
+
+    chosen = tuple(args[i] for i in positions(argnums, len(args)))
+    return chosen if as_tuple or isinstance(argnums, tuple) else chosen[0]

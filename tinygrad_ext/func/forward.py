@@ -12,7 +12,7 @@ from tinygrad_ext.utils._trees import flattened, unflatten
 from .dual import Dual
 from .nesting import bottoms, severed
 from .pairing import alike
-from .reverse import vjp
+from .reverse import check_outputs, vjp
 
 _SAID = "jvp(f, primals, tangents)"
 
@@ -60,7 +60,7 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
             output, aux = output
             aux = tree_map(level.primal, aux)
         outputs, made = flattened(output)
-        _check_outputs(outputs)
+        check_outputs(outputs, _SAID)
         found = [level.suspend(_unpacked, level, o, strict) for o in outputs]
     values = unflatten([p for p, _ in found], made)
     products = unflatten([_product(p, t) for p, t in found], made)
@@ -117,17 +117,7 @@ def _check_tensors(values, what):
     for v in values:
         if not isinstance(v, Tensor):
             raise RuntimeError(
-                f"{_SAID}: Expected {what} to contain only tensors, got unsupported type {type(v).__name__}"
-            )
-
-
-def _check_outputs(outputs):
-    if not outputs:
-        raise RuntimeError(f"{_SAID}: Expected f to be a function that has non-empty output (got output = {outputs})")
-    for o in outputs:
-        if not isinstance(o, Tensor):
-            raise RuntimeError(
-                f"{_SAID}: expected f(*primals) to return only tensors, got unsupported type {type(o).__name__}"
+                f"{_SAID}: Expected {what} to only contain Tensors, got unsupported type {type(v).__name__}"
             )
 
 

@@ -22,7 +22,9 @@ def by_rule(level, name, rule, args):
     dims, given = zip(*[_opened(level, a) for a in args]) if args else ((), ())
     returned = rule(VmapInfo(level.size, level.randomness), dims, *given)
     if not (isinstance(returned, tuple) and len(returned) == 2):
-        raise RuntimeError(f"vmap: the rule of {name} must return (outputs, out_dims), got {type(returned).__name__}")
+        raise RuntimeError(
+            f"vmap: the rule of {name} is to have two returns, (outputs, out_dims), got {type(returned).__name__}"
+        )
     return _shown(level, name, *returned)
 
 
@@ -46,7 +48,10 @@ def _shown(level, name, outputs, out_dims):
     if not isinstance(out_dims, (tuple, list)):
         out_dims = (out_dims,) * len(outputs)
     if len(out_dims) != len(outputs):
-        raise RuntimeError(f"vmap: the rule of {name} returned {len(outputs)} outputs and {len(out_dims)} out_dims")
+        raise RuntimeError(
+            f"vmap: the rule of {name} returned an incompatible (output, out_dims): {len(outputs)} outputs and "
+            f"{len(out_dims)} out_dims"
+        )
     return type(outputs)([_shown(level, name, o, d) for o, d in zip(outputs, out_dims)])
 
 
@@ -54,7 +59,10 @@ def _placed(name, output, dim):
     if dim is None or not isinstance(output, Tensor):
         return Shared(output)
     if type(dim) is not int:
-        raise RuntimeError(f"vmap: the rule of {name} must return an int or None for each output, got {dim!r}")
+        raise RuntimeError(
+            f"vmap: the rule of {name} returned an incompatible (output, out_dims): out_dims has an int or None for "
+            f"each output, got {dim!r}"
+        )
     return output.movedim(dim, 0) if dim else output
 
 

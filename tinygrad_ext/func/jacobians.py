@@ -11,7 +11,7 @@ from tinygrad_ext.utils._trees import flattened, unflatten
 
 from .differentiation import Differentiation, checked_input, positions
 from .forward import jvp
-from .reverse import split_aux
+from .reverse import check_outputs, split_aux
 from .vmap import over_rows
 
 
@@ -56,13 +56,7 @@ def _check_chunk(size, who):
 
 def _tensors(output, who):
     flat, spec = flattened(output)
-    if not flat:
-        raise RuntimeError(f"{who}: Expected func to return at least one tensor, got {output!r}")
-    for o in flat:
-        if not isinstance(o, Tensor):
-            raise RuntimeError(
-                f"{who}: Expected f(*primals) to return only tensors, got unsupported type {type(o).__name__}"
-            )
+    check_outputs(flat, f"{who} by vjp(f, *primals)")
     return flat, spec
 
 

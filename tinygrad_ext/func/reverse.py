@@ -75,14 +75,28 @@ def _grad_and_value(func, argnums, has_aux, args, kwargs, who):
     return got[0] if isinstance(argnums, int) else tuple(got), value
 
 
+def check_outputs(outputs, who):
+    """Refuse what a function that is differentiated returned, where it is nothing or no tensor."""
+    if not outputs or outputs == [None]:
+        raise RuntimeError(f"{who}: Expected f to be a function that has non-empty output (got output = {outputs})")
+    for o in outputs:
+        if not isinstance(o, Tensor):
+            raise RuntimeError(
+                f"{who}: expected f(*primals) to return only tensors, got unsupported type {type(o).__name__}"
+            )
+
+
+_CALLS = {"vjp": "vjp(f, *primals)", **dict.fromkeys(("grad", "grad_and_value"), "grad_and_value(f)(*args)")}
+
+
 def split_aux(output, has_aux, who):
     """(output, others) of a function; others None without has_aux."""
     if not has_aux:
         return output, None
     if not (isinstance(output, tuple) and len(output) == 2):
         raise RuntimeError(
-            f"{who}(): output of function f should be a tuple: (output, aux) if has_aux is True, got "
-            f"{type(output).__name__}"
+            f"{_CALLS.get(who, who + '()')}: output of function f should be a tuple: (output, aux) if has_aux is True, "
+            f"got {type(output).__name__}"
         )
     return output
 
@@ -137,11 +151,7 @@ def vjp(func, *primals, has_aux=False):
         output, aux = split_aux(func(*unflatten(inputs, spec)), has_aux, "vjp")
         aux = tree_map(task.released, aux)
         outputs, made = flattened(output)
-        for o in outputs:
-            if not isinstance(o, Tensor):
-                raise RuntimeError(
-                    f"vjp(f, *primals): Expected f(*primals) to return tensors, got unsupported type {type(o).__name__}"
-                )
+        check_outputs(outputs, "vjp(f, *primals)")
         shown = unflatten([task.released(o) for o in outputs], made)
 
     @boundary
