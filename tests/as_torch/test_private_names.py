@@ -354,3 +354,10 @@ def test_arguments_are_chosen_by_their_numbers(as_torch):
     for wrong, words in ((0.0, "int or Tuple"), ((0.0,), "must be int"), (3, "positional inputs"), ((0, -3), "unique")):
         with pytest.raises(RuntimeError, match=words):
             choose(args, wrong)
+
+
+def test_where_a_program_stands(as_torch):
+    asked = importlib.import_module("torch._C._profiler")
+    (frames,) = asked.symbolize_tracebacks([asked.gather_traceback(True, False, False)])
+    assert frames[0]["name"] == "test_where_a_program_stands" and frames[0]["filename"] == __file__
+    assert frames[0]["line"] > 1 and asked.symbolize_tracebacks([asked.gather_traceback(False, True, True)]) == [[]]

@@ -317,3 +317,12 @@ def test_what_is_assigned_may_have_more_dimensions_of_one_in_front():
     x = tg.zeros(3)
     x[tg.tensor([1])] = tg.full((1, 1, 1), 4.0)
     assert x.tolist() == [0, 4, 0]
+
+
+@pytest.mark.parametrize("name", ["uint16", "uint32", "uint64"])
+def test_rows_without_a_sign_are_selected_and_vectors_are_not(name):
+    x = tg.tensor([[1, 2, 3], [4, 5, 6]], dtype=getattr(tg, name))
+    assert x.index_select(0, tg.tensor([1, 1])).tolist() == [[4, 5, 6]] * 2
+    assert x.index_select(1, tg.tensor([2, 0])).tolist() == [[3, 1], [6, 4]]
+    with pytest.raises(NotImplementedError, match='"index_select" not implemented for \'UInt'):
+        x[0].index_select(0, tg.tensor([1]))

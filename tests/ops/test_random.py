@@ -186,3 +186,18 @@ def test_many_categories_without_replacement(categories, samples, dtype):
         drawn = tg.multinomial(weights.expand(5, categories), samples)
         assert all(len(set(row)) == samples for row in drawn.tolist())
         assert (drawn % 3 != 0).all()
+
+
+@pytest.mark.parametrize("name", ["uint16", "uint32", "uint64"])
+def test_integers_without_a_sign_are_drawn_as_those_with_one(name):
+    dtype = getattr(tg, name)
+    for bounds in ((5,), (3, 60000)):
+        tg.manual_seed(3)
+        drawn = tg.empty(40, dtype=dtype).random_(*bounds).tolist()
+        tg.manual_seed(3)
+        assert drawn == tg.empty(40, dtype=tg.int64).random_(*bounds).tolist()
+    with pytest.raises(RuntimeError, match="from is out of bounds"):
+        tg.empty(2, dtype=dtype).random_(-5, 5)
+    if name != "uint64":
+        with pytest.raises(RuntimeError, match="to - 1 is out of bounds"):
+            tg.empty(2, dtype=dtype).random_(0, 2**32 + 1)

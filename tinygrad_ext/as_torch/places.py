@@ -13,6 +13,7 @@ STAND_INS = frozenset(
         "_C",
         "_C._functorch",
         "_C._nn",
+        "_C._profiler",
         "_VF",
         "_decomp",
         "_dynamo",

@@ -26,6 +26,9 @@ static int index_select_shape(tgx_call *c) {
     const tgx_tensor *x = tgx_in(c, 0), *index = tgx_in(c, 2);
     tgx_output *o;
     if (check_index(c, index, "index_select") || tgx_wrap_arg(c, 1, x->rank)) return TGX_FAILED;
+    if (tgx_is_natural(x->dtype) && x->rank < 2) /* as in PyTorch, which copies rows but not elements */
+        return tgx_fail(c, TGX_NOT_IMPLEMENTED_ERROR, "\"index_select\" not implemented for '%s': convert the vector first, for example with "
+                        ".long()", tgx_dtype_title(x->dtype));
     if (x->rank == 0 && index->count != 1)
         return tgx_fail(c, TGX_RUNTIME_ERROR, "index_select(): Index to scalar can have only 1 value, got %lld value(s)",
                         (long long)index->count);
@@ -45,7 +48,7 @@ static int index_select_run(tgx_call *c) {
     tgx_tensor table = tgx_lifted(tgx_in(c, 0));
     return tgx_picks_read_along(c, &table, (int)tgx_int(c, 1), tgx_in(c, 2), 0, TGX_OUT_SELECT, "index_select", tgx_out(c, 0));
 }
-TGX_KERNEL(index_select, index_select_shape, index_select_run, 0)
+TGX_KERNEL(index_select, index_select_shape, index_select_run, TGX_NATURAL)
 
 /* (grad, size, dim, index): zeros with grad added where it was read. */
 static int index_select_backward_shape(tgx_call *c) {

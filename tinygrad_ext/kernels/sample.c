@@ -244,7 +244,7 @@ static int random_to_shape(tgx_call *c) {
     return check_range(c, 0, tgx_int(c, 1)) || check_integers(c, tgx_in(c, 0)->dtype, 0, tgx_int(c, 1) - 1) ? TGX_FAILED : 0;
 }
 static int random_to_run(tgx_call *c) { return integers_run(c, 0, tgx_int(c, 1) - 1, 2); }
-TGX_KERNEL(random_to, random_to_shape, random_to_run, TGX_SERIAL)
+TGX_KERNEL(random_to, random_to_shape, random_to_run, TGX_SERIAL | TGX_NATURAL)
 
 /* (self, from, to, generator): without `to` up to the greatest of the dtype */
 static int64_t last_of(const tgx_call *c) { return tgx_given(c, 2) ? tgx_int(c, 2) - 1 : last_integer(tgx_in(c, 0)->dtype); }
@@ -254,7 +254,7 @@ static int random_from_shape(tgx_call *c) {
     return check_integers(c, tgx_in(c, 0)->dtype, tgx_int(c, 1), last_of(c));
 }
 static int random_from_run(tgx_call *c) { return integers_run(c, tgx_int(c, 1), last_of(c), 3); }
-TGX_KERNEL(random_from, random_from_shape, random_from_run, TGX_SERIAL)
+TGX_KERNEL(random_from, random_from_shape, random_from_run, TGX_SERIAL | TGX_NATURAL)
 
 /* ---- 0 or 1 ------------------------------------------------------------------------------------------------------ */
 

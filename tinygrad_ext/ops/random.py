@@ -181,7 +181,7 @@ op(
     variants="inplace",
     grad={"self": _no_grad},
     samples=_likes_and(9),
-    types="int float half",
+    types="int natural float half",
     tags="random",
     doc="random_: integers from 0 up to but without `to`.",
 )
@@ -192,7 +192,7 @@ op(
     variants="inplace",
     grad={"self": _no_grad},
     samples=_likes_and(2, 9),
-    types="int float half",
+    types="int natural float half",
     tags="random",
     errors=[(lambda: tg.zeros(2).random_(3, 2), RuntimeError, "random_ expects 'from' to be less than 'to'")],
     doc="random_: integers from `from` up to but without `to`, or to the greatest of the dtype.",
