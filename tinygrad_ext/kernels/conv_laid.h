@@ -9,6 +9,12 @@
 /* A tile: its taps from src on, and its sums, which are of so many positions. */
 typedef struct { const T *src; T *sums; const tgx_conv_met *taps, *end; ptrdiff_t rows; } NAME(laid_piece);
 
+/* By itself, for one copy. */
+static __attribute__((noinline)) void NAME(turn_laid)(T *to, ptrdiff_t to_step, const T *from, ptrdiff_t from_step, ptrdiff_t rows,
+                                                      ptrdiff_t cols) {
+    NAME(transpose)(to, to_step, from, from_step, rows, cols);
+}
+
 #define UNROLLED _Pragma("GCC unroll 16")
 INLINE void NAME(laid_tile)(const int rows, const int vectors, const tgx_conv *p, const NAME(laid_piece) *at, ptrdiff_t channel,
                             ptrdiff_t channels, const T *w) {
@@ -124,7 +130,7 @@ static void NAME(begin_sums)(const tgx_conv *p, const tgx_conv_part *part, const
     }
     if (of->real < some || part->images < p->images) memset(of->sums, 0, (size_t)(rows * some) * sizeof(T));
     for (ptrdiff_t i = 0; i < part->images; i++)
-        NAME(transpose)(of->sums + i * some, p->images * some, out + tgx_conv_out(part, i), part->out_plane, of->real, of->positions);
+        NAME(turn_laid)(of->sums + i * some, p->images * some, out + tgx_conv_out(part, i), part->out_plane, of->real, of->positions);
 }
 
 /* Ask for the lines that the sums of some images are written to. */
@@ -161,7 +167,7 @@ static void NAME(apply_laid)(const tgx_conv *p, const tgx_conv_part *part, const
             NAME(add_products)(p, part, (const T *)packed + (o * p->channels + part->channel * some) * taps, out, &of);
             for (ptrdiff_t i = 0; i < part->images; i++)
                 for (ptrdiff_t q = 0; q < of.real; q += 4) /* few at a time, whose lines of the cache are then complete */
-                    NAME(transpose)(out + tgx_conv_out(part, i) + q * part->out_plane, part->out_plane, of.sums + i * some + q,
+                    NAME(turn_laid)(out + tgx_conv_out(part, i) + q * part->out_plane, part->out_plane, of.sums + i * some + q,
                                     p->images * some, of.positions, of.real - q < 4 ? of.real - q : 4);
         }
     }
@@ -201,6 +207,6 @@ static void NAME(load_laid)(const tgx_conv *p, const tgx_conv_part *part, const 
             from[i] += column;
         }
         if (in_turn) NAME(lay_in_turn)(p, from, part->images, rows, lo, hi, to);
-        else if (images > 1) NAME(transpose)(to, images, one, plane, part->images, rows * p->residues * p->line);
+        else if (images > 1) NAME(turn_laid)(to, images, one, plane, part->images, rows * p->residues * p->line);
     }
 }

@@ -40,7 +40,7 @@ INLINE void NAME(lay_halves)(const tgx_conv *p, T *dst, const T *src, ptrdiff_t 
 }
 
 /* `n` rows from src on, of which [top, bottom) exist, from a column on that may lie before the first. */
-static void NAME(lay_lines)(const tgx_conv *p, const T *src, ptrdiff_t column, ptrdiff_t top, ptrdiff_t bottom, ptrdiff_t n, T *buf) {
+static __attribute__((noinline)) void NAME(lay_lines)(const tgx_conv *p, const T *src, ptrdiff_t column, ptrdiff_t top, ptrdiff_t bottom, ptrdiff_t n, T *buf) {
     ptrdiff_t lo, hi;
     src += column;
     if (p->step_x == 2 && p->residues == 2) {
