@@ -2,6 +2,7 @@
  *
  * What is not finite is refused before LAPACK sees it: its iterations may not end on a NaN. */
 #include <math.h>
+#include "eigen.h"
 #include "lanes.h"
 
 /* Columns of a matrix that LAPACK changes are so far apart. */
@@ -276,7 +277,9 @@ static void eig_one(tgx_matrices *job, int64_t i, char *scratch) {
     const int64_t step = apart(job, n);
     char *vr = scratch + room_of(n, n, size), *real = vr + room_of(n, n, size), *work = real + tgx_round64(2 * n * 8);
     char *values = tgx_out(c, 0)->data + i * n * wide, *to = vectors ? tgx_out(c, 1)->data + i * n * n * wide : NULL;
-    tgx_turn(scratch, step, tgx_in(c, 0)->data + i * n * n * size, n, n, n, size);
+    const char *from = tgx_in(c, 0)->data + i * n * n * size;
+    if (tgx_small_eigen(job->dtype, from, n, values, to)) return;
+    tgx_turn(scratch, step, from, n, n, n, size);
     if (n) geev(job, vectors, scratch, values, vr, work, c->notes[3], real, &info);
     note(job, i, tgx_lapack_int(job->blas, &info, 0));
     if (is_complex(job->dtype)) {
@@ -301,6 +304,7 @@ static int eig_shape(tgx_call *c) {
         tgx_matrices job = {.blas = c->services->blas(), .dtype = a->dtype, .n = n};
         geev(&job, vectors, (char *)wanted, (char *)wanted, (char *)wanted, wanted, -1, wanted, &info);
         length = tgx_work_wanted(wanted, a->dtype);
+        if (n <= TGX_EIGEN_ORDER) length = 4 * n; /* enough; with more it turns vectors in blocks, which takes longer */
     }
     tgx_matrix_scratch(c, tgx_matrix_parts(tgx_matrix_count(a), 25.0 * (double)n * (double)n * (double)(n + 8)),
                        2 * room_of(n, n, size) + tgx_round64(2 * n * 8) + length * size);
