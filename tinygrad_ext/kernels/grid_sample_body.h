@@ -116,7 +116,7 @@ static inline __attribute__((always_inline)) void NAME(apart)(const tgx_grid_job
 
 /* The corners' places. */
 static void NAME(corners)(const tgx_grid_job *job, NAME(block) *b) {
-    for (int k = 0; k < b->corners; k++) {
+    _Pragma("GCC unroll 1") for (int k = 0; k < b->corners; k++) {
         const int last = k & (b->taps - 1), middle = k >> b->shift & (b->taps - 1), first = k >> 2 * b->shift, d = job->dims - 1;
         const INDEX *p = b->place[d][last], *q = b->place[d - 1][middle], *r = b->place[0][first];
         INDEX any = 0;
@@ -171,10 +171,10 @@ static void NAME(starts)(const tgx_grid_job *job, NAME(block) *b) {
         EACH b->from[r][j] = (p[j] + q[j]) & rough[j];
     }
     int found = 0;
-    if (any) for (int j = 0; j < TGX_GRID_BLOCK; j++) b->rough[found] = (uint8_t)j, found += !rough[j];
+    if (any) _Pragma("GCC unroll 1") for (int j = 0; j < TGX_GRID_BLOCK; j++) b->rough[found] = (uint8_t)j, found += !rough[j];
     b->roughs = found;
     for (int i = 0; i < found; i++)
-        for (int k = 0; k < b->corners; k++) {
+        _Pragma("GCC unroll 1") for (int k = 0; k < b->corners; k++) {
             const INDEX at = b->place[d][k & (taps - 1)][b->rough[i]], row = b->row[k >> b->shift][b->rough[i]];
             const int out = (at | row) < 0;
             b->at[k][i] = out ? 0 : at + row, b->keep[k][i] = out ? 0 : -1;
@@ -376,10 +376,10 @@ static int NAME(slopes)(void *given, ptrdiff_t lo, ptrdiff_t hi) {
             NAME(fetch)(x, &b, got);
             for (int k = 0; k < b.corners; k++) EACH dot[k][j] += arrived[j] * got[k][j];
             for (int i = 0; i < b.roughs; i++)
-                for (int k = 0; k < b.corners; k++) apart[i][k] += arrived[b.rough[i]] * NAME(rough)(x, &b, k, i);
+                _Pragma("GCC unroll 1") for (int k = 0; k < b.corners; k++) apart[i][k] += arrived[b.rough[i]] * NAME(rough)(x, &b, k, i);
         }
         for (int i = 0; i < b.roughs; i++)
-            for (int k = 0; k < b.corners; k++) dot[k][b.rough[i]] = apart[i][k];
+            _Pragma("GCC unroll 1") for (int k = 0; k < b.corners; k++) dot[k][b.rough[i]] = apart[i][k];
         for (int d = 0; d < dims; d++) {
             for (int k = 0; k < b.corners; k++) {
                 T w[TGX_GRID_BLOCK] ALIGNED;
