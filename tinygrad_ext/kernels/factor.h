@@ -18,7 +18,8 @@ int tgx_triangle_is_small(int64_t n);
 void tgx_triangle_solve_rows(int dtype, const char *a, char *b, int64_t n, int64_t k, int lower, int turned, int unit);
 /* The same of few sides, or where there is no library: B and A by rows, which lie `down` elements apart, A's columns `along`; real. */
 int tgx_sides_are_few(int dtype, int64_t n, int64_t k);
-void tgx_triangle_sides(int dtype, const char *a, int64_t down, int64_t along, char *b, int64_t n, int64_t k, int lower, int unit, void *room);
+void tgx_triangle_sides(int dtype, const char *a, int64_t down, int64_t along, char *b, int64_t n, int64_t k, int lower, int unit,
+                        void *room);
 /* Rows of B (n x k) exchanged as pivots say, or back. */
 void tgx_exchange_rows(char *b, int64_t n, int64_t bytes, const int32_t *pivots, int backward);
 /* A's upper triangle becomes U of U^H U = A. Returns LAPACK's info. */

@@ -13,7 +13,7 @@ typedef struct {
     const INDEX *row[TGX_GRID_ROWS];
     const T *row_line[TGX_GRID_ROWS];
     INDEX from[TGX_GRID_ROWS][TGX_GRID_BLOCK];                  /* where the taps of a row begin, which lie side by side */
-    uint8_t rough[TGX_GRID_BLOCK];                              /* points of which not all do; their corners are at at[k][0], at[k][1], ... */
+    uint8_t rough[TGX_GRID_BLOCK];                              /* points of which not all do; their corners are at[k][0], ... */
     int roughs;
     int taps, shift, corners;                                   /* taps of a dimension: 1 << shift */
     int some_out;                                               /* `keep` is not all bits; of the nearest element */
@@ -113,7 +113,6 @@ static inline __attribute__((always_inline)) void NAME(apart)(const tgx_grid_job
         EACH point[d][j] = ((g[j * dims + d] + 1) * scale - edge) * half;
     }
 }
-
 /* The corners' places. */
 static void NAME(corners)(const tgx_grid_job *job, NAME(block) *b) {
     _Pragma("GCC unroll 1") for (int k = 0; k < b->corners; k++) {
@@ -165,7 +164,8 @@ static void NAME(starts)(const tgx_grid_job *job, NAME(block) *b) {
         const INDEX *q = b->row[r];
         EACH rough[j] |= q[j];
     }
-    _Pragma("omp simd reduction(|:any)") for (ptrdiff_t j = 0; j < TGX_GRID_BLOCK; j++) rough[j] = rough[j] < 0 ? 0 : -1, any |= ~rough[j];
+    _Pragma("omp simd reduction(|:any)") for (ptrdiff_t j = 0; j < TGX_GRID_BLOCK; j++)
+        rough[j] = rough[j] < 0 ? 0 : -1, any |= ~rough[j];
     for (int r = 0; r < count; r++) {
         const INDEX *q = b->row[r];
         EACH b->from[r][j] = (p[j] + q[j]) & rough[j];
@@ -284,7 +284,8 @@ static int NAME(read)(void *given, ptrdiff_t lo, ptrdiff_t hi) {
         if (b.corners > 1) NAME(starts)(job, &b);
         for (ptrdiff_t c = 0; c < job->channels; c++) {
             const ptrdiff_t plane = image * job->channels + c;
-            const T *x = (const T *)job->x + plane * job->plane, (*u)[TGX_GRID_BLOCK] = b.line[job->dims - 1];
+            const int d = job->dims - 1;
+            const T *x = (const T *)job->x + plane * job->plane, (*u)[TGX_GRID_BLOCK] = b.line[d];
             T *y = (T *)job->to + plane * job->points + first, *sum = n < TGX_GRID_BLOCK ? last : y;
             if (b.corners > 1) NAME(fetch)(x, &b, got);
             else NAME(pick)(x, &b, sum);
@@ -299,7 +300,7 @@ static int NAME(read)(void *given, ptrdiff_t lo, ptrdiff_t hi) {
                 else EACH sum[j] = (p[j] * u[0][j] + q[j] * u[1][j] + s[j] * u[2][j] + t[j] * u[3][j]) * v[j];
             }
             for (int i = 0; i < b.roughs; i++)
-                sum[b.rough[i]] = b.taps == 2 ? NAME(rough_sum)(x, &b, job->dims - 1, 2, i) : NAME(rough_sum)(x, &b, job->dims - 1, 4, i);
+                sum[b.rough[i]] = b.taps == 2 ? NAME(rough_sum)(x, &b, d, 2, i) : NAME(rough_sum)(x, &b, d, 4, i);
             if (sum != y) memcpy(y, sum, (size_t)n * sizeof(T));
         }
     }
@@ -314,8 +315,8 @@ static void NAME(weigh)(const NAME(block) *b, int last, T weight[TGX_GRID_CORNER
 }
 
 /* What arrived for n points given to their corners. */
-static inline __attribute__((always_inline)) void NAME(give)(T *restrict y, const T *restrict g, ptrdiff_t n, const NAME(block) *b, int corners,
-                                                             const T weight[TGX_GRID_CORNERS][TGX_GRID_BLOCK]) {
+static inline __attribute__((always_inline)) void NAME(give)(T *restrict y, const T *restrict g, ptrdiff_t n, const NAME(block) *b,
+                                                             int corners, const T weight[TGX_GRID_CORNERS][TGX_GRID_BLOCK]) {
     for (ptrdiff_t j = 0; j < n; j++)
         for (int k = 0; k < corners; k++)
             if (b->keep[k][j]) y[b->at[k][j]] += corners == 1 ? g[j] : g[j] * weight[k][j];
@@ -376,7 +377,7 @@ static int NAME(slopes)(void *given, ptrdiff_t lo, ptrdiff_t hi) {
             NAME(fetch)(x, &b, got);
             for (int k = 0; k < b.corners; k++) EACH dot[k][j] += arrived[j] * got[k][j];
             for (int i = 0; i < b.roughs; i++)
-                _Pragma("GCC unroll 1") for (int k = 0; k < b.corners; k++) apart[i][k] += arrived[b.rough[i]] * NAME(rough)(x, &b, k, i);
+                for (int k = 0; k < b.corners; k++) apart[i][k] += arrived[b.rough[i]] * NAME(rough)(x, &b, k, i);
         }
         for (int i = 0; i < b.roughs; i++)
             _Pragma("GCC unroll 1") for (int k = 0; k < b.corners; k++) dot[k][b.rough[i]] = apart[i][k];
