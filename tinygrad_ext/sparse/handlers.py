@@ -198,6 +198,12 @@ for _name in (
     HANDLERS[_name] = _kept(_name)
 
 
+@handler("is_conj", "is_neg")
+def is_flipped(self):
+    """False: values are kept without those bits."""
+    return False
+
+
 @handler("type")
 def type_(self, dtype=None, **kwargs):
     """The name of the type, or the tensor in another."""

@@ -32,6 +32,10 @@ def _repr(self, *, tensor_contents=None):
         set_dispatch(was)
 
 
+def _keep_history(self):
+    raise RuntimeError("Deletion of _grad_fn not allowed. Detach tensor instead!")
+
+
 def _is_nonzero(self):
     """Whether the only element is not zero."""
     if self.numel() != 1:
@@ -170,7 +174,7 @@ _METHODS = {
     "ndimension": Tensor.dim,
     "nelement": Tensor.numel,
     "_grad": property(lambda self: self.grad, lambda self, value: setattr(self, "grad", value)),
-    "_grad_fn": property(lambda self: self.grad_fn),
+    "_grad_fn": property(lambda self: self.grad_fn, fdel=_keep_history),
     "layout": property(lambda self: strided),
     "is_cpu": property(lambda self: self.device.type == "cpu"),
     "is_sparse": property(lambda self: False),

@@ -68,9 +68,10 @@ def gradcheck(
         raise AssertionError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
     # lazy: `autograd` shows gradcheck, and what it runs on is for who checks
     from tinygrad_ext.autograd.gradcheck.check import Options, run
+    from tinygrad_ext.autograd.gradcheck.places import by_values
     from tinygrad_ext.autograd.gradcheck.subject import Subject, as_tuple
 
-    subject = Subject(func, as_tuple(inputs), kwargs, names)
+    subject = Subject(*by_values(func, as_tuple(inputs), masked), kwargs, names)
     options = Options(
         eps,
         atol,

@@ -55,9 +55,10 @@ def gradgradcheck(
     # lazy: `autograd` shows gradcheck, and what it runs on is for who checks
     from tinygrad_ext.autograd.gradcheck.check import Options, run
     from tinygrad_ext.autograd.gradcheck.gradients import Gradients, random_gradient
+    from tinygrad_ext.autograd.gradcheck.places import by_values
     from tinygrad_ext.autograd.gradcheck.subject import Subject, as_tuple
 
-    first = Subject(func, as_tuple(inputs), kwargs, names)
+    first = Subject(*by_values(func, as_tuple(inputs), masked), kwargs, names)
     if grad_outputs is None:
         rng = np.random.default_rng(seed)
         drawn = [random_gradient(t, rng, gen_non_contig_grad_outputs) for t in first.differentiable()]

@@ -4,8 +4,7 @@
 Shape and strides stand inline in the object up to six dimensions; a Tensor costs one allocation from a
 freelist. Rejected: tuples for both, two objects more to make and numbers to unpack in each kernel. Methods are not
 written here: they come from the op records (see registry) and from tinygrad_ext/tensor/methods.py; this file holds what
-needs the C fields.
-"""
+needs the C fields."""
 cimport cython
 from cpython.buffer cimport PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDES, PyBUF_WRITABLE
 from cpython.complex cimport PyComplex_FromDoubles
@@ -277,6 +276,10 @@ cdef class Tensor:
             raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
         set_geometry(self, <Tensor>value)
         self.counter = None
+
+    @data.deleter
+    def data(self):
+        raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
 
     def __setattr__(self, name, value):
         PyObject_GenericSetAttr(<PyObject *>self, <PyObject *>name, <PyObject *>value)
