@@ -29,11 +29,15 @@ _OPTIMIZERS = [
     "_device_dtype_check_for_fused",
 ]
 _OF_DYNAMO = [("eval_frame", "OptimizedModule"), ("utils", "is_compile_supported")]
+_FUNCTORCH = "tinygrad_ext.as_torch.stand_ins.functorch"
 _ELSEWHERE = {
     **{(f"_dynamo.{place}", name): _DYNAMO for place, name in _OF_DYNAMO},
     **{(place, "_disable_dynamo"): _DYNAMO for place in ("", "_compile")},
     **dict.fromkeys([("autograd.function", "_iter_filter"), ("autograd.function", "_nested_map")], _INQUIRIES),
     ("_functorch.eager_transforms", "_slice_argnums"): _INQUIRIES,
+    **{
+        ("_functorch.make_functional", name): _FUNCTORCH for name in ("functional_init", "functional_init_with_buffers")
+    },
     **dict.fromkeys([("_subclasses.meta_utils", "assert_metadata_eq"), ("serialization", "_is_zipfile")], _INQUIRIES),
     **dict.fromkeys([("", "Argument"), ("", "FunctionSchema")], "tinygrad_ext.jit.script.schema"),
     **{("optim.optimizer", name): f"{__package__}.optimizer_helpers" for name in _OPTIMIZERS},

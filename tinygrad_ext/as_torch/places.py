@@ -11,6 +11,8 @@ STAND_INS = frozenset(
         "__config__",
         "__future__",
         "_C",
+        "_C._autograd",
+        "_C._functions",
         "_C._functorch",
         "_C._nn",
         "_C._profiler",

@@ -135,8 +135,8 @@ def __getattr__(name):
         return importlib.import_module("tinygrad_ext.testing").FileCheck  # lazy: as above
     if name in _VMAP_WARNINGS:
         return getattr(importlib.import_module("torch._C._functorch"), _VMAP_WARNINGS[name])
-    if name == "_functorch":
-        return importlib.import_module("torch._C._functorch")  # lazy: it needs transforms
+    if name in ("_autograd", "_functions", "_functorch", "_profiler"):
+        return importlib.import_module(f"torch._C.{name}")  # lazy: few ask for it
     if not name.startswith("__") and hasattr(_tg, name):
         return getattr(_tg, name)
     raise AttributeError(f"module 'torch._C' has no attribute '{name}': torch is tinygrad_ext here")

@@ -116,3 +116,42 @@ def combine_state_for_ensemble(models):
         raise RuntimeError("combine_state_for_ensemble: Expected all models to be of the same class.")
     made, params, buffers = zip(*(make_functional_with_buffers.__wrapped__(m) for m in models))
     return made[0], *(tuple(tg.stack(same) for same in zip(*state)) for state in (params, buffers))
+
+
+def _models(model_class, shape, device, args, kwargs):
+    if len(shape) > 1:
+        raise ValueError(f"functional_init: ensemble_shape has at most one number, got {tuple(shape)}")
+    if shape and shape[0] <= 0:
+        raise ValueError(f"functional_init: num_models {shape[0]} should be > 0")
+    return [model_class(*args, **kwargs).to(device) for _ in range(shape[0] if shape else 1)]
+
+
+def functional_init_with_buffers(model_class, ensemble_shape=(), device="cpu"):
+    """A function that makes models of a class: their parameters and buffers, stacked where there are several.
+
+    It returns (parameters, buffers, function of these and a tuple of arguments, names of both).
+    """
+
+    def init(*args, **kwargs):
+        models = _models(model_class, ensemble_shape, device, args, kwargs)
+        made = FunctionalModuleWithBuffers(models[0], False)
+        states = [made._state(model, False) for model in models]
+        stacked = [tuple(tg.stack(same).detach() for same in zip(*kind)) for kind in zip(*states)]
+        weights, buffers = stacked if ensemble_shape else states[0]
+        names = [
+            tuple(name for name, _ in named) for named in (models[0].named_parameters(), models[0].named_buffers())
+        ]
+        return weights, buffers, lambda weights, buffers, args: made(weights, buffers, *args), *names
+
+    return init
+
+
+def functional_init(model_class, ensemble_shape=(), device="cpu"):
+    """The same of models without buffers: (parameters, function of these and a tuple of arguments, names)."""
+    init = functional_init_with_buffers(model_class, ensemble_shape, device)
+
+    def without(*args, **kwargs):
+        weights, buffers, function, names, _ = init(*args, **kwargs)
+        return weights, lambda weights, args: function(weights, buffers, args), names
+
+    return without

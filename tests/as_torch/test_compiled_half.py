@@ -1,0 +1,66 @@
+"""Under the alias: nodes and questions of `torch._C`, and models made as functions of their states."""
+
+import importlib
+
+import pytest
+
+import tinygrad_ext as tg
+from tinygrad_ext.autograd.graph import Node, disable_saved_tensors_hooks
+
+
+@pytest.fixture
+def compiled(as_torch):
+    return importlib.import_module("torch")._C
+
+
+def test_nodes_of_backward_graphs(compiled):
+    nodes = compiled._functions
+    x = tg.ones(2, requires_grad=True)
+    assert isinstance((x * 2).grad_fn.next_functions[0][0], nodes.AccumulateGrad)
+    assert all(issubclass(kind, Node) for kind in (nodes.AccumulateGrad, nodes.UndefinedGrad, nodes.DelayedError))
+    passed = nodes.DelayedError("told", 1)(x)
+    assert passed.tolist() == [1, 1]
+    with pytest.raises(RuntimeError, match="^told$"):
+        passed.sum().backward()
+    with pytest.raises(RuntimeError, match="expected 2 tensors, got 1"):
+        nodes.DelayedError("told", 2)(x)
+
+
+def test_no_gradient_goes_through_an_undefined_one(compiled):
+    seen = []
+
+    class Seen(tg.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, grad):
+            seen.append(grad.tolist())
+            return grad
+
+    compiled._functions.UndefinedGrad()(Seen.apply(tg.ones(1, requires_grad=True))).backward()
+    assert seen == [[0]]
+
+
+def test_whether_hooks_may_be_entered(compiled):
+    asked = compiled._autograd._saved_tensors_hooks_is_enabled
+    assert asked()
+    with disable_saved_tensors_hooks("not now"):
+        assert not asked()
+    assert asked()
+
+
+def test_models_as_functions_of_their_states(as_torch):
+    place = importlib.import_module("torch._functorch.make_functional")
+    x = as_torch.rand(4, 5, 3)
+    weights, buffers, function, names, kept = place.functional_init_with_buffers(as_torch.nn.BatchNorm1d, [4])(3)
+    assert [tuple(w.shape) for w in weights] == [(4, 3)] * 2 and names == ("weight", "bias") and len(kept) == 3
+    assert as_torch.vmap(function)(weights, buffers, (x,)).shape == (4, 5, 3)
+    weights, function, names = place.functional_init(as_torch.nn.Linear, [4])(3, 2)
+    assert as_torch.vmap(function)(weights, (x,)).shape == (4, 5, 2) and names == ("weight", "bias")
+    weights, function, _ = place.functional_init(as_torch.nn.Linear)(3, 2)
+    assert function(weights, (x[0],)).shape == (5, 2)
+    for shape, words in (([2, 2], "at most one number"), ([0], "should be > 0")):
+        with pytest.raises(ValueError, match=words):
+            place.functional_init(as_torch.nn.Linear, shape)(3, 2)
