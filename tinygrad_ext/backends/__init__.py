@@ -2,9 +2,9 @@
 
 from tinygrad_ext.errors import refuse_unknown
 
-from . import cuda, cudnn, mkl, mkldnn, mps, openmp
+from . import cuda, cudnn, mkl, mkldnn, mps, openmp, quantized
 from .switches import disable_global_flags, flags_frozen
 
-__all__ = ["cuda", "cudnn", "disable_global_flags", "flags_frozen", "mkl", "mkldnn", "mps", "openmp"]
+__all__ = ["cuda", "cudnn", "disable_global_flags", "flags_frozen", "mkl", "mkldnn", "mps", "openmp", "quantized"]
 
 __getattr__ = refuse_unknown(__name__)
