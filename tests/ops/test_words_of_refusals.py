@@ -62,6 +62,8 @@ OTHERS = [
     (lambda: tg.linalg.multi_dot([cube, square, square]), "the first tensor must be 1D or 2D but got 3D"),
     (lambda: tg.linalg.multi_dot([square, square, cube]), "the last tensor must be 1D or 2D but got 3D"),
     (lambda: tg.linspace(1j, 2, 3, dtype=tg.float64), r"torch.linspace\(\): inferred dtype"),
+    (lambda: tg.logspace(1j, 2, 3, dtype=tg.float64), r"torch.logspace\(\): inferred dtype"),
+    (lambda: tg.polar(one, two), "Expected object of scalar type Float but got scalar type Double for second argument"),
     (lambda: tg.normal(one, -one), "normal expects all elements of std >= 0.0"),
     (lambda: tg.empty(2).uniform_(-3e38, 3e38), "uniform_ expects to-from <="),
     (lambda: tg.empty(2).uniform_(-1e39, 1), "from is out of bounds for Float"),
@@ -81,3 +83,6 @@ def test_values_and_types_that_do_not_fit():
         tg.asarray(one, dtype=tg.float64, copy=False)
     with pytest.warns(UserWarning, match=r"from is out of bounds \[-16777216, 16777216\]"):
         tg.empty(3).random_(-(2**60), 5)
+    for bound in ("from", "to - 1"):
+        with pytest.warns(UserWarning, match=f"{bound} is out of bounds"):
+            tg.empty(3).random_(-(2**60), 2**60)

@@ -59,8 +59,9 @@ static int check_integer(tgx_call *c, int dtype, const char *argument, int64_t v
     if (!tgx_is_float(dtype) || (dtype == TGX_F16 && !(-65504 <= value && value <= 65504)))
         return tgx_fail(c, TGX_RUNTIME_ERROR, "random_: %s is out of bounds for %s, got %lld; narrow the range or use a wider dtype",
                         argument, tgx_dtype_title(dtype), (long long)value);
-    tgx_warn(c, "random_: %s is out of bounds [-%lld, %lld], got %lld: beyond them %s does not hold every integer, and some values of the range cannot "
-             "come up", argument, (long long)last, (long long)last, (long long)value, tgx_dtype_title(dtype));
+    tgx_warn(c, "random_: %s%s is out of bounds [-%lld, %lld], got %lld: beyond them %s does not hold every integer, and some values of the range "
+             "cannot come up", c->warning ? "from is out of bounds, and " : "", argument, (long long)last, (long long)last, (long long)value,
+             tgx_dtype_title(dtype));
     return 0;
 }
 

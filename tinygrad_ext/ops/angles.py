@@ -74,7 +74,7 @@ def _angle_grad(grad, self):
 
 
 def _polar(abs, angle):
-    if not (abs.is_floating_point() and angle.is_floating_point()):
+    if abs.dtype != angle.dtype or not abs.is_floating_point():
         return tg.complex(abs, angle)  # which says what it takes
     return tg.complex(abs * angle.cos(), abs * angle.sin())
 

@@ -225,6 +225,11 @@ def _logspace(start, end, steps, base, dtype, layout, device, pin_memory, requir
     if dtype is None:
         is_complex = isinstance(start, complex) or isinstance(end, complex)
         dtype = tg.result_type(1.0, 1j) if is_complex else tg.get_default_dtype()
+    elif not dtype.is_complex and (isinstance(start, complex) or isinstance(end, complex)):
+        raise RuntimeError(
+            f"torch.logspace(): inferred dtype {tg.result_type(1.0, 1j)} can't be safely cast to passed dtype {dtype}: "
+            "the bounds are complex, so leave dtype out or give a complex one"
+        )
     if not (dtype.is_complex or dtype.is_floating_point):
         start, end = int(start), int(end)
     wide = tg.complex128 if dtype.is_complex else tg.float64
