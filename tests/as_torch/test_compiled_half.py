@@ -64,3 +64,9 @@ def test_models_as_functions_of_their_states(as_torch):
     for shape, words in (([2, 2], "at most one number"), ([0], "should be > 0")):
         with pytest.raises(ValueError, match=words):
             place.functional_init(as_torch.nn.Linear, shape)(3, 2)
+
+
+def test_devices_of_updates_of_lists(as_torch):
+    place = importlib.import_module("torch.utils._foreach_utils")
+    assert "cpu" not in place._get_foreach_kernels_supported_devices()
+    assert "cpu" in place._get_fused_kernels_supported_devices()

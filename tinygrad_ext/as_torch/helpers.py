@@ -16,6 +16,7 @@ from tinygrad_ext.as_torch.stand_ins import _C_types
 _found = {}
 _DYNAMO, _INQUIRIES = "tinygrad_ext.as_torch.stand_ins._dynamo", "tinygrad_ext.as_torch.inquiries"
 _SEARCH, _NO_DEVICE = "tinygrad_ext.as_torch.line_search", "tinygrad_ext.as_torch.stand_ins.xpu"
+_OPTIMIZER = "tinygrad_ext.as_torch.optimizer_helpers"
 _OPTIMIZERS = [
     "_default_to_fused_or_foreach",
     "_get_value",
@@ -40,7 +41,8 @@ _ELSEWHERE = {
     },
     **dict.fromkeys([("_subclasses.meta_utils", "assert_metadata_eq"), ("serialization", "_is_zipfile")], _INQUIRIES),
     **dict.fromkeys([("", "Argument"), ("", "FunctionSchema")], "tinygrad_ext.jit.script.schema"),
-    **{("optim.optimizer", name): f"{__package__}.optimizer_helpers" for name in _OPTIMIZERS},
+    **{("optim.optimizer", name): _OPTIMIZER for name in _OPTIMIZERS},
+    **{("utils._foreach_utils", f"_get_{kind}_kernels_supported_devices"): _OPTIMIZER for kind in ("foreach", "fused")},
     ("", "Type"): "tinygrad_ext.graph.types",
     ("", "FileCheck"): "tinygrad_ext.testing",
     ("", "Storage"): "tinygrad_ext.tensor.legacy_storage",

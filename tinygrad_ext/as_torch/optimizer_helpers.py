@@ -63,3 +63,13 @@ def _device_dtype_check_for_fused(p, cuda_unsupported=False):
     """RuntimeError for a parameter that is no float."""
     if not p.is_floating_point():
         raise RuntimeError("`fused=True` requires all the params to be floating point Tensors")
+
+
+def _get_foreach_kernels_supported_devices():
+    """Devices that PyTorch updates whole lists of tensors on; none of them is here."""
+    return ["cuda", "xpu", "mtia"]
+
+
+def _get_fused_kernels_supported_devices():
+    """Devices that PyTorch has a kernel of whole steps for; the cpu has one here too."""
+    return ["mps", "cuda", "xpu", "hpu", "cpu", "mtia"]
