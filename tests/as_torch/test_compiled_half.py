@@ -70,3 +70,18 @@ def test_devices_of_updates_of_lists(as_torch):
     place = importlib.import_module("torch.utils._foreach_utils")
     assert "cpu" not in place._get_foreach_kernels_supported_devices()
     assert "cpu" in place._get_fused_kernels_supported_devices()
+
+
+def test_products_along_several_dimensions(as_torch):
+    prod = importlib.import_module("torch._refs").prod
+    x = tg.arange(1, 7).reshape(1, 2, 3)
+    for dims in (None, [], (0, 1, 2), [-1, -2, -3]):
+        assert prod(x, dims).item() == 720 and prod(x, dims, True).shape == (1, 1, 1)
+    assert prod(x, (0, 2)).tolist() == [6, 120] and prod(x, 1, True).shape == (1, 1, 3) and prod(x, 0).shape == (2, 3)
+    assert prod(x.int()).dtype is tg.int64 and prod(x.float(), dtype=tg.float64).dtype is tg.float64
+    assert prod(tg.tensor(3.0)).item() == 3 and prod(tg.tensor(3.0), -1).item() == 3
+    assert prod(x, (0, 2), out=tg.empty(0, dtype=tg.int64)).tolist() == [6, 120]
+    with pytest.raises(RuntimeError, match="appears multiple times"):
+        prod(x, (0, -3))
+    with pytest.raises(IndexError, match="Dimension out of range"):
+        prod(x, 3)
