@@ -6,6 +6,7 @@
 #include <string.h>
 
 enum { ROWS = 4, VECTORS = 2, DEPTH = 128 };
+enum { MANY_ROWS = 96, FAR = 1024 };     /* rows that pay for a copy of columns whose steps lie so many bytes apart, on pages of their own */
 #if defined(__AVX512F__)
 enum { MIDDLE_ROWS = 12 };       /* 24 of 32 registers hold sums */
 #elif defined(__AVX2__)

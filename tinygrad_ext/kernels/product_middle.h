@@ -6,7 +6,8 @@
  * in full tiles and in what is left over, so an element has the same bits wherever it stands.
  *
  * Measured on one core of a machine whose peak is 116 GFLOP/s, against OpenBLAS 0.3: 64 x 64 times 64 x 64 transposed 5.5 us and
- * 7.9, 128 38 and 48; not transposed 5.1 and 5.0, 37 and 42. */
+ * 7.9, 128 38 and 48; not transposed 5.1 and 5.0, 37 and 42. Larger ones take it piece by piece, see is_wide in product.c: 512 x 128
+ * times 128 x 384 transposed, with a bias, 493 and 526, 256 x 640 times 640 x 64 192 and 214. */
 enum { NAME(LANES) = VECTOR_BYTES / sizeof(T), NAME(WIDTH) = 2 * VECTOR_BYTES / sizeof(T) };
 
 /* `rows` rows of A times `vectors` vectors of so many bytes of columns of B, whose rows are b_row apart. */
@@ -14,7 +15,8 @@ enum { NAME(LANES) = VECTOR_BYTES / sizeof(T), NAME(WIDTH) = 2 * VECTOR_BYTES / 
     typedef T NAME(vec##bytes) __attribute__((vector_size(bytes)));                                                     \
     typedef T NAME(loose##bytes) __attribute__((vector_size(bytes), aligned(sizeof(T)), may_alias));                    \
     static inline __attribute__((always_inline)) void NAME(block##bytes)(const int rows, const int vectors, ptrdiff_t depth, \
-        const T *a, ptrdiff_t a_row, ptrdiff_t a_col, const T *b, ptrdiff_t b_row, T *to, ptrdiff_t to_row) {           \
+        const T *a, ptrdiff_t a_row, ptrdiff_t a_col, const T *b, ptrdiff_t b_row, const T *start, ptrdiff_t start_row, \
+        T *to, ptrdiff_t to_row) {                                                                                      \
         enum { LANES = bytes / sizeof(T) };                                                                             \
         NAME(vec##bytes) sum[MIDDLE_ROWS][2];                                                                           \
         for (int r = 0; r < rows; r++)                                                                                  \
@@ -26,7 +28,10 @@ enum { NAME(LANES) = VECTOR_BYTES / sizeof(T), NAME(WIDTH) = 2 * VECTOR_BYTES / 
                 for (int q = 0; q < vectors; q++) sum[r][q] = FUSED(bytes, a[r * a_row], columns[q], sum[r][q]);        \
         }                                                                                                               \
         for (int r = 0; r < rows; r++)                                                                                  \
-            for (int q = 0; q < vectors; q++) *(NAME(loose##bytes) *)(to + r * to_row + q * LANES) = sum[r][q];         \
+            for (int q = 0; q < vectors; q++) {                                                                         \
+                if (start) sum[r][q] = sum[r][q] + *(const NAME(loose##bytes) *)(start + r * start_row + q * LANES);    \
+                *(NAME(loose##bytes) *)(to + r * to_row + q * LANES) = sum[r][q];                                       \
+            }                                                                                                           \
     }
 BLOCK(16)
 #if VECTOR_BYTES > 16
@@ -76,7 +81,8 @@ static inline void NAME(finish)(const tgx_small *p, ptrdiff_t i, ptrdiff_t j, pt
 #define MIDDLE_ROWS_OF(rows, bytes, vectors)                                                                             \
     for (; i + (rows) <= s->m; i += (rows)) {                                                                            \
         T *to = direct ? (T *)p->c + i * s->c_row + j : sums;                                                            \
-        NAME(block##bytes)(rows, vectors, s->k, a + i * s->a_row, s->a_row, s->a_col, b, b_row, to, direct ? s->c_row : NAME(WIDTH)); \
+        NAME(block##bytes)(rows, vectors, s->k, a + i * s->a_row, s->a_row, s->a_col, b, b_row, from ? from + i * p->start_row : NULL, \
+                           p->start_row, to, direct ? s->c_row : NAME(WIDTH));                                           \
         for (ptrdiff_t r = 0; !direct && r < (rows); r++) NAME(finish)(p, i + r, j, columns, sums + r * NAME(WIDTH));    \
     }
 #define MIDDLE_PASS(bytes, vectors)                                                                                      \
@@ -100,10 +106,12 @@ static void NAME(middle)(const tgx_small *p) {
         const ptrdiff_t left = s->n - j, quarter = 16 / (ptrdiff_t)sizeof(T);
         const ptrdiff_t width = left > L + L / 2 ? W : left > L / 2 || L == quarter ? L : left > quarter ? L / 2 : quarter;
         columns = left < width ? left : width;
-        const int direct = columns == width && s->c_col == 1 && p->alpha == 1 && !p->start;
+        const int adds = p->start && p->beta == 1 && p->start_col == 1;
+        const int direct = columns == width && s->c_col == 1 && p->alpha == 1 && (adds || !p->start);
+        const T *from = direct && adds ? (const T *)p->start + j : NULL;
         const T *b = (const T *)p->b + j * s->b_col;
         ptrdiff_t b_row = s->b_row, i = 0;
-        if (s->b_col != 1 || columns < width) {
+        if (s->b_col != 1 || columns < width || (s->m >= MANY_ROWS && s->b_row * (ptrdiff_t)sizeof(T) >= FAR)) {
             NAME(lay)(s, b, columns, width, panel);
             b = panel, b_row = W;
         }
