@@ -105,3 +105,11 @@ def test_a_function_without_a_wrapper_for_out_is_itself(prims):
     assert prims._maybe_remove_out_wrapper(inside) is inside
     outside.__wrapped__, outside._torch_decompositions_out_wrapper = inside, "out"
     assert prims._maybe_remove_out_wrapper(outside) is inside
+
+
+def test_in_the_mode_of_references_functions_are_themselves(as_torch):
+    mode = importlib.import_module("torch._prims.context").TorchRefsMode
+    with mode(strict=True):
+        assert as_torch.add(as_torch.ones(2), 1).tolist() == [2, 2]
+    leaves = importlib.import_module("torch.utils._pytree").arg_tree_leaves
+    assert leaves((1, [2]), a={"b": 3}) == [1, 2, 3]

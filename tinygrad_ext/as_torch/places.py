@@ -26,6 +26,7 @@ STAND_INS = frozenset(
         "_inductor.config",
         "_jit_internal",
         "_ops",
+        "_prims.context",
         "_prims_common",
         "_tensor",
         "_tensor_str",

@@ -135,6 +135,11 @@ def tree_leaves_with_path(tree, is_leaf=None):
     return tree_flatten_with_path(tree, is_leaf)[0]
 
 
+def arg_tree_leaves(*args, **kwargs):
+    """The leaves of a call's arguments."""
+    return tree_leaves((args, kwargs))
+
+
 @boundary
 def tree_map_with_path(func, tree, *rests, is_leaf=None):
     """A tree of func(path, leaf, ...) over one tree, or over several of the same structure."""
