@@ -85,3 +85,8 @@ def test_products_along_several_dimensions(as_torch):
         prod(x, (0, -3))
     with pytest.raises(IndexError, match="Dimension out of range"):
         prod(x, 3)
+
+
+def test_views_are_tracked_in_one_way(as_torch):
+    with as_torch.autograd._force_original_view_tracking(True):
+        assert as_torch.ones(2)[:1]._base is not None

@@ -346,3 +346,10 @@ def _DisableFuncTorch():
     if _are_functorch_transforms_active():
         raise NotImplementedError("torch._C._DisableFuncTorch: a transform cannot be left for a while; compute outside")
     yield
+
+
+@_of("autograd")
+@contextlib.contextmanager
+def _force_original_view_tracking(mode):
+    """Nothing: there is one way in which views know their bases."""
+    yield
