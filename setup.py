@@ -75,7 +75,9 @@ KERNEL_FLAGS = [*CFLAGS, "-Wall", "-fwrapv", "-fPIC", *([] if DEBUG or SANITIZE 
 POINTWISE_FLAGS = ["-fno-version-loops-for-strides"]
 # What is compiled for each instruction set throws nothing and calls nobody who does: no tables of how to leave it.
 LEVEL_FLAGS = [] if DEBUG or SANITIZE else ["-fno-asynchronous-unwind-tables"]
-_WORDS = " ".join(COMPILER[COMPILER[0] == "ccache" :] + KERNEL_FLAGS + POINTWISE_FLAGS + LEVEL_FLAGS)
+# What every x86 processor can run is half as much code so, for those without AVX2.
+BASE_FLAGS = [] if DEBUG or SANITIZE or platform.machine() not in ("x86_64", "AMD64") else ["-O2"]
+_WORDS = " ".join(COMPILER[COMPILER[0] == "ccache" :] + KERNEL_FLAGS + POINTWISE_FLAGS + LEVEL_FLAGS + BASE_FLAGS)
 OBJECTS = ROOT / "build" / "kernels" / hashlib.sha256(_WORDS.encode()).hexdigest()[:12]
 HEADER_FOLDERS = [
     "tinygrad_ext/kernels",
@@ -181,12 +183,6 @@ def optimisation(place, kernels):
     return ["-Os"] if place in ONCE else ["-O3"] if kernels else []
 
 
-def of_base_loops(source):
-    """The loops that every processor can run are written out less where nearly all have AVX2: half of their code."""
-    slow = platform.machine() in ("x86_64", "AMD64") and source.endswith("_base_gen.c")
-    return ["-O2"] if slow and not DEBUG and not SANITIZE else []
-
-
 def extensions():
     for pyx in sorted(PACKAGE.rglob("*.pyx")):
         place = pyx.relative_to(PACKAGE).with_suffix("").as_posix()
@@ -228,9 +224,7 @@ class IncrementalBuild(build_ext):
         self.remove_gone()
         compiler, jobs = self.compiler, {}
         compile_one, link = compiler._compile, compiler.link_shared_object
-        compiler._compile = lambda obj, source, ext, cc_args, flags, options: jobs.setdefault(
-            obj, (source, ext, cc_args, [*flags, *of_base_loops(source)], options)
-        )
+        compiler._compile = lambda obj, *rest: jobs.setdefault(obj, rest)
         compiler.link_shared_object = lambda *args, **kwargs: None
         super().build_extensions()
         stale = [(obj, *rest) for obj, rest in jobs.items() if is_stale(obj, rest[0])]
@@ -263,6 +257,7 @@ def kernel_object(source):
     if is_stale(target, source):
         flags = [*KERNEL_FLAGS, *(LEVEL_FLAGS if source.stem.endswith("_gen") else ())]
         flags += filter(is_taken, POINTWISE_FLAGS) if source.name.startswith("loops_") else ()
+        flags += BASE_FLAGS if source.stem.endswith("_base_gen") else ()
         command = [*COMPILER, *flags, "-c", str(source.relative_to(ROOT)), "-o", str(target)]
         subprocess.run(command, cwd=ROOT, check=True)
     return target
