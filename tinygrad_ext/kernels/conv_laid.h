@@ -101,15 +101,16 @@ INLINE ptrdiff_t NAME(lines)(const tgx_conv *p, const tgx_conv_part *part, ptrdi
     return y;
 }
 
-/* The tiles from number k on; a row has so many pieces. */
-static void NAME(cut_tiles)(const tgx_conv *p, const tgx_conv_part *part, const T *buffer, ptrdiff_t k, ptrdiff_t pieces, NAME(laid_group) *of) {
-    const ptrdiff_t cols = part->cols, n = part->rows * pieces, some = of->vectors * LANES, step = p->laid == 1 ? p->step_x : 1;
+/* The tiles [k, n); a row has so many pieces. */
+static void NAME(cut_tiles)(const tgx_conv *p, const tgx_conv_part *part, const T *buffer, ptrdiff_t k, ptrdiff_t n, ptrdiff_t pieces,
+                            NAME(laid_group) *of) {
+    const ptrdiff_t cols = part->cols, some = of->vectors * LANES, step = p->laid == 1 ? p->step_x : 1;
     tgx_conv_range before = {-1, 0, 0, 0};
     tgx_conv_met *met = of->met;
     ptrdiff_t top, bottom;
     NAME(lines)(p, part, &top, &bottom);
     of->begin = k / pieces * cols + cols * (k % pieces) / pieces, of->positions = 0;
-    for (of->tiles = 0; of->tiles < LAID_TILES && k < n; of->tiles++, k++) {
+    for (of->tiles = 0; k < n; of->tiles++, k++) {
         NAME(laid_piece) *at = of->piece + of->tiles;
         const ptrdiff_t row = k / pieces, x = cols * (k % pieces) / pieces, own = cols * (k % pieces + 1) / pieces - x;
         met = NAME(meet)(p, part, row, x, own, some, &before, at, met);
@@ -157,11 +158,12 @@ static void NAME(add_products)(const tgx_conv *p, const tgx_conv_part *part, con
 static void NAME(apply_laid)(const tgx_conv *p, const tgx_conv_part *part, const void *buffer, const void *packed, const void *bias,
                              void *to) {
     const ptrdiff_t taps = p->taps_x * p->taps_y, pieces = (part->cols + p->laid - 1) / p->laid;
+    const ptrdiff_t n = part->rows * pieces, groups = (n + LAID_TILES - 1) / LAID_TILES; /* as even as they can be */
     NAME(laid_group) of;
     for (ptrdiff_t o = 0, some; o < p->outputs; o += some) {
         of.vectors = NAME(vectors)(p, p->outputs - o), some = of.vectors * LANES, of.real = p->outputs - o < some ? p->outputs - o : some;
-        for (ptrdiff_t k = 0; k < part->rows * pieces; k += of.tiles) {
-            NAME(cut_tiles)(p, part, buffer, k, pieces, &of);
+        for (ptrdiff_t k = 0; k < groups; k++) {
+            NAME(cut_tiles)(p, part, buffer, n * k / groups, n * (k + 1) / groups, pieces, &of);
             T *out = (T *)to + o * part->out_plane + of.begin;
             NAME(begin_sums)(p, part, bias ? (const T *)bias + o : 0, out, &of);
             NAME(add_products)(p, part, (const T *)packed + (o * p->channels + part->channel * some) * taps, out, &of);
