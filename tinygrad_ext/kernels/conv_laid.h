@@ -4,7 +4,11 @@
  * Images of a batch are laid out element by element in turn, so that the positions of a tile are the same one of several images: a tap
  * outside of them is left out, of 7 x 7 positions a fifth of all, and no position of a tile is empty whatever the width. Of few images
  * a tile has several positions of a row, as even as they can be, with zeros beside the row. The weights of some channels stay in the
- * first cache while several tiles go by. */
+ * first cache while several tiles go by.
+ *
+ * Rejected: loops over rows and columns of taps in a tile instead of a list of those it meets (a sixth longer, three turns of a loop
+ * each); to lay wide images in turn, of which a part reads so few rows of each plane that they are waited for (128 channels at 28 x 28
+ * 5 to 10 % longer than where they lie); to write the sums of a tile before the next is computed, a quarter of a line at a time. */
 
 /* A tile: its taps from src on, and its sums, which are of so many positions. */
 typedef struct { const T *src; T *sums; const tgx_conv_met *taps, *end; ptrdiff_t rows; } NAME(laid_piece);

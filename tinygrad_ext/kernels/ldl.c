@@ -1,13 +1,66 @@
 /* Factors L D L^T, or L D L^H, of symmetric or Hermitian matrices whose D has blocks of one or two rows, and systems with them:
  * (A, hermitian, check_errors, title) -> LD, pivots, info, and (LD, pivots, B, hermitian) -> X, all in one batch. */
 #include "factor.h"
+#include <math.h>
+#include "numbers.h"
 
-enum { WIDE = 64 }; /* columns that LAPACK does at once */
+enum { WIDE = 64, SMALL = 24 }; /* columns that LAPACK does at once; rows up to which it is not called */
+
+#define PASTE(a, b) a##b
+#define T float
+#define R float
+#define NAME(x) PASTE(s_, x)
+#define CONJ(x) (x)
+#define REAL(x) (x)
+#define FABS(x) fabsf(x)
+#define FABS_OF(x) fabsf(x)
+#define SIZE(x) fabsf(x)
+#include "small_ldl.h"
+#define T double
+#define R double
+#define NAME(x) PASTE(d_, x)
+#define CONJ(x) (x)
+#define REAL(x) (x)
+#define FABS(x) fabs(x)
+#define FABS_OF(x) fabs(x)
+#define SIZE(x) fabs(x)
+#include "small_ldl.h"
+#define T tgx_c64
+#define R float
+#define NAME(x) PASTE(c_, x)
+#define CONJ(x) conjf(x)
+#define REAL(x) crealf(x)
+#define FABS(x) fabsf(x)
+#define FABS_OF(x) cabsf(x)
+#define SIZE(x) (fabsf(crealf(x)) + fabsf(cimagf(x)))
+#include "small_ldl.h"
+#define T tgx_c128
+#define R double
+#define NAME(x) PASTE(z_, x)
+#define CONJ(x) conj(x)
+#define REAL(x) creal(x)
+#define FABS(x) fabs(x)
+#define FABS_OF(x) cabs(x)
+#define SIZE(x) (fabs(creal(x)) + fabs(cimag(x)))
+#include "small_ldl.h"
 
 static int64_t order(const tgx_tensor *t) { return t->sizes[t->rank - 1]; }
 static double cube(const tgx_tensor *a) { return (double)order(a) * (double)order(a) * (double)order(a) / 3; }
 static int64_t bytes_of(int64_t numbers, int dtype) { return tgx_round64(numbers * tgx_itemsize[dtype]); }
 static int complex_adjoint(int dtype, int hermitian) { return hermitian && tgx_is_complex(dtype); }
+
+static int64_t factor_small(int dtype, char *a, int64_t n, int32_t *pivots, int hermitian) {
+    switch (dtype) {
+    case TGX_F32: return s_factor((float *)a, n, pivots, 0);
+    case TGX_F64: return d_factor((double *)a, n, pivots, 0);
+    case TGX_C64: return hermitian ? c_factor((tgx_c64 *)a, n, pivots, 1) : c_factor((tgx_c64 *)a, n, pivots, 0);
+    default: return hermitian ? z_factor((tgx_c128 *)a, n, pivots, 1) : z_factor((tgx_c128 *)a, n, pivots, 0);
+    }
+}
+
+static void clear_above(char *a, int64_t n, int size) {
+    for (int64_t r = 0; r < n; r++) memset(a + (r * n + r + 1) * size, 0, (size_t)((n - r - 1) * size));
+}
 
 static void factor_one(tgx_matrices *job, int64_t i, char *scratch) {
     tgx_call *c = job->c;
@@ -15,13 +68,19 @@ static void factor_one(tgx_matrices *job, int64_t i, char *scratch) {
     int size = tgx_itemsize[job->dtype];
     char *room = scratch + bytes_of(n * n, job->dtype), *work = room + tgx_round64(n * 8), *to = tgx_out(c, 0)->data + i * n * n * size;
     int32_t *pivots = (int32_t *)tgx_out(c, 1)->data + i * n;
+    if (n <= SMALL) {
+        memcpy(to, tgx_in(c, 0)->data + i * n * n * size, (size_t)(n * n * size));
+        ((int32_t *)tgx_out(c, 2)->data)[i] = (int32_t)factor_small(job->dtype, to, n, pivots, (int)tgx_int(c, 1));
+        clear_above(to, n, size);
+        return;
+    }
     tgx_turn(scratch, n, tgx_in(c, 0)->data + i * n * n * size, n, n, n, size);
     void *f = job->blas->routine(complex_adjoint(job->dtype, (int)tgx_int(c, 1)) ? TGX_HETRF : TGX_SYTRF, job->dtype);
-    if (n) TGX_CALL(f, 9, "L", &n, scratch, &n, room, work, &length, &info, TGX_LENGTH);
+    TGX_CALL(f, 9, "L", &n, scratch, &n, room, work, &length, &info, TGX_LENGTH);
     for (int64_t k = 0; k < n; k++) pivots[k] = (int32_t)tgx_lapack_int(job->blas, room, k);
     ((int32_t *)tgx_out(c, 2)->data)[i] = (int32_t)tgx_lapack_int(job->blas, &info, 0);
     tgx_turn(to, n, scratch, n, n, n, size);
-    for (int64_t r = 0; r < n; r++) memset(to + (r * n + r + 1) * size, 0, (size_t)((n - r - 1) * size));
+    clear_above(to, n, size);
 }
 
 static int factor_shape(tgx_call *c) {
@@ -29,7 +88,7 @@ static int factor_shape(tgx_call *c) {
     const char *title = c->args[3].text;
     if (tgx_matrix_check(c, a, title, "A", 1)) return TGX_FAILED;
     int64_t n = order(a);
-    if (!tgx_routine_needed(c, title, complex_adjoint(a->dtype, (int)tgx_int(c, 1)) ? TGX_HETRF : TGX_SYTRF, a->dtype)) return TGX_FAILED;
+    if (n > SMALL && !tgx_routine_needed(c, title, complex_adjoint(a->dtype, (int)tgx_int(c, 1)) ? TGX_HETRF : TGX_SYTRF, a->dtype)) return TGX_FAILED;
     tgx_need_dense(c, 0);
     tgx_matrix_result(c, 0, a, n, n, a->dtype);
     tgx_batch_result(c, 1, a, n, TGX_I32);
