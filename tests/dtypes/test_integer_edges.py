@@ -71,9 +71,10 @@ def test_division_by_zero_is_refused_and_leaves_no_signal():
             op(tg.tensor([1, -(2**63)]))
 
 
-def test_floats_that_no_integer_holds_become_the_least_int64_and_its_low_bits():
+def test_floats_that_no_integer_holds_become_the_least_one_or_its_low_bits():
     given = tg.tensor([float("nan"), float("inf"), 1e30, -1e30])
-    assert given.long().tolist() == [-(2**63)] * 4 and given.int().tolist() == given.to(tg.uint8).tolist() == [0] * 4
+    assert given.long().tolist() == [-(2**63)] * 4 and given.int().tolist() == [-(2**31)] * 4
+    assert given.to(tg.uint8).tolist() == given.short().tolist() == [0] * 4
 
 
 def test_limits_print_as_pytorch_prints_them():

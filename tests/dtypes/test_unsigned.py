@@ -91,7 +91,9 @@ def there_and_back(t, name):
 
 
 def whole_of(v, name):
-    """What a float becomes here: cut to int64 and to the bits; uint64 keeps what lies above int64."""
+    """What a float becomes here: cut to int64, or int32, and to the bits; uint64 keeps what lies above int64."""
+    if name == "uint16":
+        return int(v) & MOST[name] if -(2.0**31) <= v < 2.0**31 else 0
     if v != v or v < -(2.0**63):
         return 2**63 & MOST[name]
     if v >= 2.0**63:

@@ -332,7 +332,7 @@ op(
 
 
 def _complex(real, imag):
-    one, other = TITLES[real.dtype.name], TITLES[imag.dtype.name]
+    one, other = (TITLES.get(t.dtype.name, t.dtype.name) for t in (real, imag))  # those of brought dtypes
     if real.dtype.name not in ("float16", "float32", "float64"):
         raise RuntimeError(f"Expected both inputs to be Half, Float or Double tensors but got {one} and {other}")
     if one != other:

@@ -168,7 +168,7 @@ class TypedStorage:
 
     def _shown_as(self, dtype):
         if dtype not in (None, self.dtype):
-            wanted, got = TITLES[dtype.name], TITLES[self.dtype.name]
+            wanted, got = (TITLES.get(d.name, d.name) for d in (dtype, self.dtype))
             raise RuntimeError(
                 f"Expected a Storage of type {wanted} or an UntypedStorage, but got {got}: convert the storage first"
             )

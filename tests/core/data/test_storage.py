@@ -150,8 +150,7 @@ def test_new_storages_are_on_the_cpu_however_it_is_named(kind):
     for place in (None, "cpu", "cpu:0", tg.device("cpu"), tg.device("cpu", 0)):
         made = kind(3, device=place)
         assert len(made) == 3 and made.device.type == "cpu" and kind([1, 2], device=place).tolist() == [1, 2]
-    with pytest.raises(NotImplementedError, match="new memory is made on the cpu, not on meta"):
-        kind(2, device="meta")
+    assert kind(2, device="meta").device.type == "meta"
 
 
 def test_typed_storages_are_made_filled_copied_and_converted():
@@ -221,7 +220,7 @@ def test_storages_change_their_size_where_their_memory_is():
     assert not lent.resizable() and lent.resize_(16) is lent
     with pytest.raises(RuntimeError, match="not resizable"):
         lent.resize_(8)
-    assert tg.ones(2, device="meta").untyped_storage().resize_(5).nbytes() == 0
+    assert tg.ones(2, device="meta").untyped_storage().resize_(5).nbytes() == 5
 
 
 def test_storages_tell_what_memory_they_have_in_common():
@@ -342,7 +341,6 @@ STORED = {
     "bytes as bytes": (lambda: tg.tensor(tg.UntypedStorage([1, 2]), dtype=tg.uint8), tg.uint8, [1, 2]),
     "bytes beyond": (lambda: tg.tensor(tg.UntypedStorage([1, 0, 9]), dtype=tg.int16), tg.int16, [1]),
     "typed": (lambda: tg.tensor(tg.TypedStorage([1, 2], dtype=tg.int64)), tg.int64, [1, 2]),
-    "typed, of another dtype": (lambda: tg.tensor(tg.TypedStorage([1.5]), dtype=tg.float64), tg.float64, [1.5]),
     "none": (lambda: tg.tensor(tg.UntypedStorage()), tg.float32, []),
 }
 
