@@ -1,4 +1,4 @@
-"""A float outside an integer's range gives the low bits of the int32 or int64 that it converts to, wherever it stands."""
+"""A float outside an integer's range gives the low bits of the int32 or int64 that it becomes, wherever it stands."""
 
 import numpy
 import pytest
