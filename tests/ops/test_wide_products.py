@@ -1,5 +1,9 @@
 """Products of some hundred rows and columns: the same bits in every layout and number of threads."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -76,3 +80,21 @@ def test_what_is_not_finite_stays_where_it_is():
     b[7, 11] = float("inf")
     found = (a @ b).isfinite()
     assert not found[3].any() and not found[:, 11].any() and found.sum().item() == 639 * 255
+
+
+@pytest.mark.parametrize("level", ["avx2", "base"])
+def test_less_able_processors_add_what_there_was(level):
+    """Sums that begin with a bias or with what out held, of columns that lie far apart too."""
+    script = (
+        "import numpy as np, tinygrad_ext as tg\n"
+        "rng = np.random.default_rng(0)\n"
+        "for m, k, n in ((100, 40, 33), (7, 60, 64), (128, 9, 31), (3, 3, 3)):\n"
+        "    a, b, c = (rng.standard_normal(s) for s in ((m, k), (k, 400), (m, n)))\n"
+        "    for dtype, close in (('f4', 1e-4), ('f8', 1e-12)):\n"
+        "        x, y, z = (tg.from_numpy(t.astype(dtype)) for t in (a, b, c))\n"
+        "        y = y[:, :n]\n"
+        "        for beta, alpha in ((1, 1), (0.5, -2), (0, 1)):\n"
+        "            got = tg.addmm(z, x, y, beta=beta, alpha=alpha).numpy()\n"
+        "            np.testing.assert_allclose(got, beta * c + alpha * (a @ b[:, :n]), rtol=0, atol=close * k)\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, env=os.environ | {"TINYGRAD_EXT_ISA": level})
