@@ -212,28 +212,31 @@ cdef class Op:
     def set_rules(self, rules, saved, output_mask, holomorphic):
         """Derivative rules as (argument numbers, function or None, parameter codes), and what they make us save."""
         cdef int i, k
-        if self.rules != NULL:          # another thread was quicker
-            return
+        cdef Rule *made = NULL
         if len(rules) > MAX_RULES or len(saved) > MAX_SAVED:
             raise ValueError(f"{self.name}: too many derivative rules or saved values")
         if rules:
-            self.rules = <Rule *>PyMem_Calloc(len(rules), sizeof(Rule))
-            if self.rules == NULL:
+            made = <Rule *>PyMem_Calloc(len(rules), sizeof(Rule))
+            if made == NULL:
                 raise MemoryError()
-        self.nsaved = len(saved)
+        for i, (targets, fn, params) in enumerate(rules):
+            made[i].ntargets, made[i].nparams, made[i].saves = len(targets), len(params), 0
+            for k, t in enumerate(targets):
+                made[i].targets[k] = t
+            for k, code in enumerate(params):
+                made[i].params[k] = code
+                if code in saved:
+                    made[i].saves |= <uint64_t>1 << saved.index(code)
+            made[i].identity = fn is None
+            made[i].fn = <PyObject *>fn
+        if self.rules != NULL:          # another thread was quicker: its rules are the same, and whole
+            PyMem_Free(made)
+            return
+        for _, fn, _ in rules:
+            Py_INCREF(fn)
+        self.nsaved, self.nrules = len(saved), len(rules)
         for i, code in enumerate(saved):
             self.saved[i] = code
-        self.nrules = len(rules)
-        for i, (targets, fn, params) in enumerate(rules):
-            self.rules[i].ntargets, self.rules[i].nparams, self.rules[i].saves = len(targets), len(params), 0
-            for k, t in enumerate(targets):
-                self.rules[i].targets[k] = t
-            for k, code in enumerate(params):
-                self.rules[i].params[k] = code
-                if code in saved:
-                    self.rules[i].saves |= <uint64_t>1 << saved.index(code)
-            self.rules[i].identity = fn is None
-            self.rules[i].fn = <PyObject *>fn
-            Py_INCREF(fn)
+        self.rules = made
         self.differentiable = self.nrules > 0
         self.output_mask, self.holomorphic = output_mask, holomorphic
