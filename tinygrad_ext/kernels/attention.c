@@ -6,9 +6,10 @@
  * tiles over the keys too, with running maxima; they save memory only where one row of scores is larger than the cache, and cost a
  * second pass over the result. */
 #include "attention_bf16.h"
+#include "attention_blocks.h"
 
-enum { QUERY, KEY, VALUE, MASK, CAUSAL, SCALE, GRAD };
-enum { SCORES = 1 << 15, LEAST_ROWS = 6, MOST_ROWS = 48 };      /* of a block: numbers, and rows; of the derivative twice as many */
+enum { QUERY, KEY, VALUE, MASK, CAUSAL, SCALE, GRAD };         /* of the derivative; behind these are what dropout keeps, and p */
+enum { SCORES = 1 << 15, LEAST_ROWS = 6 };      /* of a block: numbers, of the derivative twice as many, and rows */
 
 /* What a share of the work needs for itself: keys, values, a block of queries, its scores. The derivative: values and keys the
  * other way round, its rows of the gradient, the slopes of the scores, and queries and gradient laid out. */
@@ -44,12 +45,29 @@ static int mask_fits(const tgx_tensor *m, const int64_t *sizes, int rank) {
     return 1;
 }
 
+/* What dropout keeps has a bit for each score, eight keys to a byte. */
+static int kept_fits(tgx_call *c, const tgx_attention *j, int64_t *scores, int rank) {
+    const int64_t keys = scores[rank - 1], bytes = (keys + 7) / 8;
+    if (!j->kept) return 0;
+    if (j->q->dtype == TGX_BF16)
+        return tgx_fail(c, TGX_NOT_IMPLEMENTED_ERROR, "\"attention\" with dropout is not computed in bfloat16: give float32");
+    scores[rank - 1] = bytes;
+    if (j->kept->dtype != TGX_U8 || !mask_fits(j->kept, scores, rank) || j->kept->sizes[j->kept->rank - 1] != bytes)
+        return tgx_fail(c, TGX_RUNTIME_ERROR,
+                        "scaled_dot_product_attention: what dropout keeps must be torch.uint8 of shape %s, got %s %s", tgx_sizes_text(scores, rank), tgx_dtype_title(j->kept->dtype), tgx_shape_text(j->kept));
+    scores[rank - 1] = keys;
+    return 0;
+}
+
 static void measure(const tgx_call *c, tgx_attention *j, int back) {
     const tgx_tensor *q = tgx_in(c, QUERY), *k = tgx_in(c, KEY), *v = tgx_in(c, VALUE);
+    const int kept = back ? GRAD + 1 : GRAD;
+    const double keep = 1 - tgx_float(c, kept + 1);
     *j = (tgx_attention){.q = q, .k = k, .v = v, .mask = tgx_given(c, MASK) ? tgx_in(c, MASK) : NULL, .wide = q->dtype == TGX_F64,
-                 .grad = back ? tgx_in(c, GRAD) : NULL, .back = back, .causal = (int)tgx_int(c, CAUSAL), .scale = tgx_float(c, SCALE), .size = tgx_itemsize[q->dtype],
-                 .rows = q->sizes[q->rank - 2], .depth = q->sizes[q->rank - 1], .keys = k->sizes[k->rank - 2],
-                 .width = v->sizes[v->rank - 1]};
+                 .grad = back ? tgx_in(c, GRAD) : NULL, .back = back, .causal = (int)tgx_int(c, CAUSAL),
+                 .scale = tgx_float(c, SCALE), .size = tgx_itemsize[q->dtype], .rows = q->sizes[q->rank - 2], .depth = q->sizes[q->rank - 1], .keys = k->sizes[k->rank - 2],
+                 .width = v->sizes[v->rank - 1], .kept = tgx_given(c, kept) ? tgx_in(c, kept) : NULL,
+                 .factor = keep == 0 ? 0 : q->dtype == TGX_F32 ? 1 / (float)keep : 1 / keep};
     if (q->dtype == TGX_BF16 && tgx_attention_bf16_gains(j)) tgx_attention_bf16_plan(j);
     else plan(j);
 }
@@ -79,6 +97,18 @@ static int fits(tgx_call *c, tgx_attention *j, int back, int64_t *dims, int *ran
                         "scaled_dot_product_attention: attn_mask has shape %s, and the scores have %s; sizes must be equal, or 1",
                         tgx_shape_text(j->mask), tgx_sizes_text(dims, *rank + 2));
     if (j->mask && j->mask->dtype != TGX_BOOL) tgx_need_dtype(c, MASK, q->dtype == TGX_BF16 ? TGX_F32 : q->dtype);
+    return kept_fits(c, j, dims, *rank + 2);
+}
+
+/* Checks all. */
+static int grad_fits(tgx_call *c, tgx_attention *j, int64_t *batch, int *dims) {
+    const tgx_tensor *g = tgx_in(c, GRAD);
+    if (fits(c, j, 1, batch, dims)) return TGX_FAILED;
+    const int rank = *dims;
+    batch[rank] = j->rows, batch[rank + 1] = j->width;
+    if (g->dtype != j->q->dtype || g->rank != rank + 2 || memcmp(g->sizes, batch, (size_t)(rank + 2) * sizeof *batch))
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "scaled_dot_product_attention: the gradient must be of dtype %s and shape %s, got %s %s",
+                        tgx_dtype_title(j->q->dtype), tgx_sizes_text(batch, rank + 2), tgx_dtype_title(g->dtype), tgx_shape_text(g));
     return 0;
 }
 
@@ -106,7 +136,7 @@ static double heads(const int64_t *batch, int rank) {
     return count;
 }
 
-/* (query, key, value, attn_mask, is_causal, scale) */
+/* (query, key, value, attn_mask, is_causal, scale, kept, dropout_p) */
 static int shape(tgx_call *c) {
     int64_t batch[TGX_MAX_DIMS + 2];
     int rank;
@@ -115,129 +145,16 @@ static int shape(tgx_call *c) {
     return need_room(c, &j, heads(batch, rank) * (double)j.blocks);
 }
 
-/* (query, key, value, attn_mask, is_causal, scale, grad) -> gradients of query, key and value, each as large as the whole batch */
+/* (query, key, value, attn_mask, is_causal, scale, grad, kept, dropout_p) -> gradients of query, key and value, each as large as the
+ * whole batch */
 static int back_shape(tgx_call *c) {
     int64_t batch[TGX_MAX_DIMS + 2];
-    const tgx_tensor *g = tgx_in(c, GRAD);
     int rank;
     tgx_attention j;
-    if (fits(c, &j, 1, batch, &rank)) return TGX_FAILED;
-    batch[rank] = j.rows, batch[rank + 1] = j.width;
-    if (g->dtype != j.q->dtype || g->rank != rank + 2 || memcmp(g->sizes, batch, (size_t)(rank + 2) * sizeof *batch))
-        return tgx_fail(c, TGX_RUNTIME_ERROR, "scaled_dot_product_attention: the gradient must be of dtype %s and shape %s, got %s %s",
-                        tgx_dtype_title(j.q->dtype), tgx_sizes_text(batch, rank + 2), tgx_dtype_title(g->dtype), tgx_shape_text(g));
+    if (grad_fits(c, &j, batch, &rank)) return TGX_FAILED;
     if (give(c, 0, batch, rank, j.rows, j.depth) || give(c, 1, batch, rank, j.keys, j.depth)
         || give(c, 2, batch, rank, j.keys, j.width)) return TGX_FAILED;
     return need_room(c, &j, heads(batch, rank));
-}
-
-/* n, or up to the end of the last part of the keys that products take at a time. */
-static int64_t whole_parts(const tgx_attention *j, int64_t n) {
-    return least(j->keys, (n + TGX_MIDDLE_DEPTH - 1) / TGX_MIDDLE_DEPTH * TGX_MIDDLE_DEPTH);
-}
-
-#define BLOCKS(T) \
-/* Rows of a matrix behind each other, times a number. */ \
-static void scaled_##T(const tgx_tensor *t, const T *from, int64_t rows, int64_t columns, T scale, T *to) { \
-    const ptrdiff_t row = step_of(t, 1), col = step_of(t, 0); \
-    for (int64_t r = 0; r < rows; r++, from += row) \
-        for (int64_t i = 0; i < columns; i++) *to++ = from[i * col] * scale; \
-} \
-/* The weights of rows from `first` on, in the place of the scores of n keys, behind which are zeros up to `end`. scales: what they \
- * are still to be multiplied by, or NULL. blind: which rows see nothing; their weights are zeros. */ \
-static void weights_##T(const tgx_attention *j, char *room, const char *q, const char *mask, int64_t first, int64_t rows, int64_t n, \
-                        int64_t end, T *scales, uint8_t *blind) { \
-    T *part = (T *)(room + j->part_at), *scores = (T *)(room + j->scores_at); \
-    scaled_##T(j->q, (const T *)q + first * step_of(j->q, 1), rows, j->depth, (T)j->scale, part); \
-    if (j->depth) j->products->times(room, n, j->depth, rows, part, j->depth, 1, NULL, 0, scores, j->stride); \
-    else memset(scores, 0, (size_t)(rows * j->stride) * sizeof(T)); \
-    for (int64_t r = 0; r < rows; r++) { \
-        T *row = scores + r * j->stride; \
-        const int64_t seen = j->causal ? least(first + r + 1, n) : n; \
-        blind[r] = mask && !masked_##T(j, row, seen, mask + (first + r) * step_of(j->mask, 1) * tgx_itemsize[j->mask->dtype]); \
-        if (blind[r]) { \
-            memset(row, 0, (size_t)end * sizeof(T)); \
-            if (scales) scales[r] = 0; \
-            continue; \
-        } \
-        tgx_softmax_job weights = {.out = (char *)row, .a = (const char *)row, .scales = scales ? (char *)(scales + r) : NULL, \
-                                   .n = seen, .inner = 1}; \
-        j->softmax(&weights, 0, 1); \
-        memset(row + seen, 0, (size_t)(end - seen) * sizeof(T)); \
-    } \
-} \
-/* Some rows of scores or slopes times keys or values, laid out by parts: the sum over n keys. */ \
-static void over_keys_##T(const tgx_attention *j, const char *laid, int64_t columns, int64_t rows, int64_t n, const T *scores, T *out) { \
-    for (int64_t at = 0; at < n; at += TGX_MIDDLE_DEPTH) \
-        j->products->times(laid + at * tgx_packed_count(columns, 1) * (int64_t)sizeof(T), columns, least(j->keys - at, TGX_MIDDLE_DEPTH), \
-                           rows, scores + at, j->stride, 1, at ? out : NULL, columns, out, columns); \
-} \
-/* Rows from `first` on: the means of the values. */ \
-static void block_##T(const tgx_attention *j, char *room, const char *q, const char *mask, int64_t first, int64_t rows, T *out) { \
-    const int64_t n = j->causal ? least(first + rows, j->keys) : j->keys, end = whole_parts(j, n); \
-    uint8_t blind[MOST_ROWS]; \
-    T scales[MOST_ROWS]; \
-    weights_##T(j, room, q, mask, first, rows, n, end, scales, blind); \
-    over_keys_##T(j, room + j->values_at, j->width, rows, n, (const T *)(room + j->scores_at), out); \
-    for (int64_t r = 0; r < rows; r++, out += j->width) { \
-        if (blind[r]) memset(out, 0, (size_t)j->width * sizeof(T)); \
-        else for (int64_t i = 0; i < j->width; i++) out[i] *= scales[r]; \
-    } \
-} \
-/* Adds what some rows give to the gradients of keys and values: the sum over rows of scores or slopes, transposed, times `rows`. */ \
-static void over_rows_##T(const tgx_attention *j, char *room, int64_t rows, int64_t n, const T *scores, const T *by, int64_t columns, \
-                          T *to) { \
-    const tgx_shape all = {.n = columns, .k = rows, .b_row = columns, .b_col = 1}; \
-    if (!columns) return; \
-    j->products->lay(&all, by, room + j->block_at); \
-    j->products->times(room + j->block_at, columns, rows, n, scores, 1, j->stride, to, columns, to, columns); \
-} \
-/* Rows from `first` on: their own gradient, and their part of that of the keys and values they see. */ \
-static void back_##T(const tgx_attention *j, char *room, const char *q, const char *grad, const char *mask, int64_t first, int64_t rows, \
-                     T *of_q, T *of_k, T *of_v) { \
-    const int64_t n = j->causal ? least(first + rows, j->keys) : j->keys, end = whole_parts(j, n); \
-    T *scores = (T *)(room + j->scores_at), *seen = (T *)(room + j->seen_at), *slopes = (T *)(room + j->slopes_at); \
-    uint8_t blind[MOST_ROWS]; \
-    weights_##T(j, room, q, mask, first, rows, n, end, NULL, blind); \
-    scaled_##T(j->grad, (const T *)grad + first * step_of(j->grad, 1), rows, j->width, 1, seen); \
-    for (int64_t r = 0; r < rows; r++) \
-        if (blind[r]) memset(seen + r * j->width, 0, (size_t)j->width * sizeof(T)); \
-    if (j->width) j->products->times(room + j->values_at, n, j->width, rows, seen, j->width, 1, NULL, 0, slopes, j->stride); \
-    else memset(slopes, 0, (size_t)(rows * j->stride) * sizeof(T)); \
-    for (int64_t r = 0; r < rows; r++) { \
-        char *row = (char *)(slopes + r * j->stride); \
-        tgx_softmax_job job = {.out = row, .a = row, .b = (const char *)(scores + r * j->stride), .n = end, .inner = 1}; \
-        memset(row + n * (int64_t)sizeof(T), 0, (size_t)(end - n) * sizeof(T)); \
-        j->slopes(&job, 0, 1); \
-    } \
-    over_keys_##T(j, room + j->across_at, j->depth, rows, n, slopes, of_q); \
-    for (int64_t i = 0; i < rows * j->depth; i++) of_q[i] *= (T)j->scale; \
-    over_rows_##T(j, room, rows, n, slopes, (const T *)(room + j->part_at), j->depth, of_k); \
-    over_rows_##T(j, room, rows, n, scores, seen, j->width, of_v); \
-}
-BLOCKS(float)
-BLOCKS(double)
-
-/* Rows of a matrix with a key each, so that sums over keys run by parts. */
-static void lay_by_keys(const tgx_attention *j, const tgx_tensor *t, const char *from, int64_t columns, char *to) {
-    for (int64_t at = 0; at < j->keys; at += TGX_MIDDLE_DEPTH) {
-        const int64_t depth = least(j->keys - at, TGX_MIDDLE_DEPTH);
-        const tgx_shape part = {.n = columns, .k = depth, .b_row = step_of(t, 1), .b_col = step_of(t, 0)};
-        j->products->lay(&part, from + at * part.b_row * j->size, to + at * tgx_packed_count(columns, 1) * j->size);
-    }
-}
-
-/* Lay out keys and values of a head. */
-static void lay(const tgx_attention *j, char *room, int64_t head) {
-    const char *k = head_of(j, j->k, head), *v = head_of(j, j->v, head);
-    const tgx_shape keys = {.n = j->keys, .k = j->depth, .b_row = step_of(j->k, 0), .b_col = step_of(j->k, 1)};
-    const tgx_shape values = {.n = j->keys, .k = j->width, .b_row = step_of(j->v, 0), .b_col = step_of(j->v, 1)};
-    if (j->depth) j->products->lay(&keys, k, room);
-    if (!j->back) lay_by_keys(j, j->v, v, j->width, room + j->values_at);
-    else {
-        if (j->width) j->products->lay(&values, v, room + j->values_at);
-        lay_by_keys(j, j->k, k, j->depth, room + j->across_at);
-    }
 }
 
 static int run_shares(void *given, ptrdiff_t lo, ptrdiff_t hi) {
@@ -249,11 +166,11 @@ static int run_shares(void *given, ptrdiff_t lo, ptrdiff_t hi) {
         if (j->size == 2) tgx_attention_bf16_items(j, room, begin, end);
         else for (int64_t item = begin; item < end; item++) {
             const int64_t head = item / j->blocks, first = item % j->blocks * j->step, rows = least(j->step, j->rows - first);
-            const char *q = head_of(j, j->q, head), *mask = j->mask ? head_of(j, j->mask, head) : NULL;
+            const char *q = head_of(j, j->q, head), *mask = head_of(j, j->mask, head), *kept = head_of(j, j->kept, head);
             char *out = j->out + (head * j->rows + first) * j->width * j->size;
             if (head != laid) lay(j, room, laid = head);
-            if (j->wide) block_double(j, room, q, mask, first, rows, (double *)out);
-            else block_float(j, room, q, mask, first, rows, (float *)out);
+            if (j->wide) block_double(j, room, q, mask, kept, first, rows, (double *)out);
+            else block_float(j, room, q, mask, kept, first, rows, (float *)out);
         }
     }
     return 0;
@@ -268,7 +185,7 @@ static int run_back(void *given, ptrdiff_t lo, ptrdiff_t hi) {
         if (j->size == 2) tgx_attention_bf16_back_items(j, room, begin, end);
         else for (int64_t head = begin; head < end; head++) {
             const char *q = head_of(j, j->q, head), *grad = head_of(j, j->grad, head);
-            const char *mask = j->mask ? head_of(j, j->mask, head) : NULL;
+            const char *mask = head_of(j, j->mask, head), *kept = head_of(j, j->kept, head);
             char *of_q = j->out + head * j->rows * j->depth * j->size, *of_k = j->of_k + head * j->keys * j->depth * j->size;
             char *of_v = j->of_v + head * j->keys * j->width * j->size;
             memset(of_k, 0, (size_t)(j->keys * j->depth * j->size));
@@ -277,20 +194,20 @@ static int run_back(void *given, ptrdiff_t lo, ptrdiff_t hi) {
             for (int64_t first = 0; first < j->rows; first += j->step) {
                 const int64_t rows = least(j->step, j->rows - first);
                 char *to = of_q + first * j->depth * j->size;
-                if (j->wide) back_double(j, room, q, grad, mask, first, rows, (double *)to, (double *)of_k, (double *)of_v);
-                else back_float(j, room, q, grad, mask, first, rows, (float *)to, (float *)of_k, (float *)of_v);
+                if (j->wide) back_double(j, room, q, grad, mask, kept, first, rows, (double *)to, (double *)of_k, (double *)of_v);
+                else back_float(j, room, q, grad, mask, kept, first, rows, (float *)to, (float *)of_k, (float *)of_v);
             }
         }
     }
     return 0;
 }
 
-/* What both need: loops, room and the batch, whose sizes stand in front of a result's. */
+/* What all need: loops, room and the batch, whose sizes stand in front of the result's, or of its gradient's. */
 static void ready(const tgx_call *c, tgx_attention *j, int back) {
-    const tgx_tensor *out = tgx_out(c, 0);
+    const tgx_tensor *whole = back ? tgx_in(c, GRAD) : tgx_out(c, 0);
     measure(c, j, back);
-    j->rank = out->rank - 2, j->batch = out->sizes, j->out = out->data, j->room = c->scratch;
-    if (!tgx_is_half(out->dtype)) j->products = tgx_packed(out->dtype);
+    j->rank = whole->rank - 2, j->batch = whole->sizes, j->out = tgx_out(c, 0)->data, j->room = c->scratch;
+    if (!tgx_is_half(whole->dtype)) j->products = tgx_packed(whole->dtype);
     j->softmax = tgx_softmax_loops()->forward[j->wide];
     j->slopes = tgx_softmax_loops()->backward[j->wide];
 }
@@ -324,3 +241,94 @@ static int back_run(tgx_call *c) {
     return tgx_range(c, run_back, &j, j.shares, 1);
 }
 TGX_KERNEL(attention_backward, back_shape, back_run, 0)
+
+/* ---- the gradient of a mask ---------------------------------------------------------------------------------------- */
+
+enum { TOGETHER = 4 };  /* blocks of rows that share keys and values once these are laid out */
+
+/* Rows of a mask that are one item, and the number of such items. */
+static int64_t mask_rows(const tgx_attention *j) { return j->mask->sizes[j->mask->rank - 2] == 1 ? j->rows : TOGETHER * j->step; }
+static int64_t mask_parts(const tgx_attention *j) {
+    const int64_t each = mask_rows(j);
+    return each ? (j->rows + each - 1) / each : 0;
+}
+
+/* (query, key, value, attn_mask, is_causal, scale, grad, kept, dropout_p) -> the gradient of the mask */
+static int mask_shape(tgx_call *c) {
+    const tgx_tensor *m = tgx_in(c, MASK);
+    int64_t batch[TGX_MAX_DIMS + 2];
+    int rank;
+    tgx_attention j;
+    if (grad_fits(c, &j, batch, &rank)) return TGX_FAILED;
+    if (m->dtype == TGX_BOOL || j.size == 2)
+        return tgx_fail(c, TGX_NOT_IMPLEMENTED_ERROR, "\"attention\" has a gradient of masks of float32 or float64, added to scores of one: "
+                        "got %s", tgx_dtype_title(m->dtype));
+    tgx_output *o = tgx_fresh(c, 0, m->rank, j.q->dtype);
+    memcpy(o->dims, m->sizes, (size_t)m->rank * sizeof *m->sizes);
+    return need_room(c, &j, heads(m->sizes, m->rank - 2) * (double)mask_parts(&j));
+}
+
+/* The head that is the nth of those whose mask is the mth. */
+static int64_t head_at(const tgx_attention *j, int64_t m, int64_t n) {
+    int64_t head = 0, step = 1;
+    for (int d = j->rank - 1; d >= 0; d--) {
+        const int own = d - j->rank + j->mask->rank - 2;
+        int64_t *from = own >= 0 && j->mask->sizes[own] != 1 ? &m : &n;
+        head += *from % j->batch[d] * step;
+        *from /= j->batch[d];
+        step *= j->batch[d];
+    }
+    return head;
+}
+
+/* Items are some blocks of rows of a mask; the heads that share them come in order. All rows are one item where they share numbers. */
+static int run_mask(void *given, ptrdiff_t lo, ptrdiff_t hi) {
+    const tgx_attention *j = given;
+    const int one_row = j->mask->sizes[j->mask->rank - 2] == 1, one_key = j->mask->sizes[j->mask->rank - 1] == 1;
+    const int64_t each = mask_rows(j), parts = mask_parts(j);
+    const int64_t columns = one_key ? 1 : j->keys, size = (one_row ? 1 : j->rows) * columns;
+    for (; lo < hi; lo++) {
+        char *room = j->room + lo * j->room_size;
+        for (int64_t item = j->items * lo / j->shares; item < j->items * (lo + 1) / j->shares; item++) {
+            const int64_t m = item / parts, begin = item % parts * each, end = least(begin + each, j->rows);
+            char *to = j->out + m * size * j->size;
+            memset(to + (one_row ? 0 : begin * columns * j->size), 0, (size_t)((one_row ? 1 : end - begin) * columns * j->size));
+            for (int64_t h = 0; h < j->sharing; h++) {
+                const int64_t head = head_at(j, m, h);
+                const char *q = head_of(j, j->q, head), *grad = head_of(j, j->grad, head);
+                const char *mask = head_of(j, j->mask, head), *kept = head_of(j, j->kept, head);
+                lay(j, room, head);
+                for (int64_t first = begin; first < end; first += j->step) {
+                    const int64_t rows = least(j->step, end - first), n = j->causal ? least(first + rows, j->keys) : j->keys;
+                    char *at = to + (one_row ? 0 : first * columns * j->size);
+                    if (j->wide) {
+                        slopes_double(j, room, q, grad, mask, kept, first, rows, n, whole_parts(j, n));
+                        to_mask_double(j, room, rows, n, one_row, one_key, (double *)at);
+                    } else {
+                        slopes_float(j, room, q, grad, mask, kept, first, rows, n, whole_parts(j, n));
+                        to_mask_float(j, room, rows, n, one_row, one_key, (float *)at);
+                    }
+                }
+            }
+        }
+    }
+    return 0;
+}
+
+static int mask_run(tgx_call *c) {
+    const tgx_tensor *out = tgx_out(c, 0);
+    double shared;
+    tgx_attention j;
+    ready(c, &j, 1);
+    shared = heads(out->sizes, out->rank - 2);
+    j.items = (int64_t)shared * mask_parts(&j);
+    if (!out->count) return 0;
+    if (!j.keys || !j.items || !heads(j.batch, j.rank)) {
+        memset(j.out, 0, (size_t)(out->count * j.size));
+        return 0;
+    }
+    j.sharing = (int64_t)(heads(j.batch, j.rank) / shared);
+    j.shares = least(c->notes[0], j.items);
+    return tgx_range(c, run_mask, &j, j.shares, 1);
+}
+TGX_KERNEL(attention_mask_backward, mask_shape, mask_run, 0)

@@ -8,11 +8,12 @@
 #include "tgx.h"
 
 typedef struct {
-    const tgx_tensor *q, *k, *v, *mask, *grad;
+    const tgx_tensor *q, *k, *v, *mask, *kept, *grad;
     int rank, wide, causal, back;           /* rank: of the batch */
     const int64_t *batch;
-    int64_t rows, keys, depth, width, size, step, stride, blocks, items, shares;    /* stride: between rows of scores */
-    double scale;
+    int64_t rows, keys, depth, width, size, step, blocks, items, shares;
+    int64_t stride, sharing;                /* stride: between rows of scores; sharing: heads with one mask */
+    double scale, factor;                   /* factor: of the weights that dropout keeps */
     char *out, *room, *of_k, *of_v;         /* back: out is the gradient of the queries */
     int64_t values_at, part_at, scores_at, room_size, across_at, seen_at, slopes_at, block_at;
     const tgx_packed_products *products;
@@ -28,8 +29,10 @@ static inline int64_t next(int64_t *at, int64_t numbers, int64_t size) {
     return here;
 }
 
+/* Where a tensor's matrix of a head begins; NULL without a tensor. */
 static inline const char *head_of(const tgx_attention *j, const tgx_tensor *t, int64_t head) {
     ptrdiff_t at = 0;
+    if (!t) return NULL;
     for (int d = j->rank - 1; d >= 0; d--) {
         const int own = d - j->rank + t->rank - 2;
         if (own >= 0 && t->sizes[own] != 1) at += head % j->batch[d] * t->strides[own];
@@ -66,4 +69,19 @@ static inline int masked_##T(const tgx_attention *j, T *scores, int64_t n, const
 }
 MASKED(float)
 MASKED(double)
+
+#define KEPT(T) \
+/* Multiplies those of a row of n numbers by `factor` that dropout keeps, a bit for each; the others become zeros. */ \
+static inline void kept_##T(const tgx_attention *j, T *row, int64_t n, const char *bits, T factor) { \
+    const ptrdiff_t col = step_of(j->kept, 0); \
+    T by[8]; \
+    for (; n > 0; n -= 8, row += 8, bits += col) { \
+        const int these = (uint8_t)*bits; \
+        for (int i = 0; i < 8; i++) by[i] = these >> i & 1 ? factor : 0; \
+        if (n >= 8) for (int i = 0; i < 8; i++) row[i] *= by[i]; \
+        else for (int i = 0; i < n; i++) row[i] *= by[i]; \
+    } \
+}
+KEPT(float)
+KEPT(double)
 #endif

@@ -1,5 +1,6 @@
 /* Factors of dropout: 0 or 1 / (1 - p) for each element, or for each channel. The product is an op of its own: its derivative
  * multiplies by the same factors, which a kernel for both would have to return beside it. */
+#include <string.h>
 #include "random.h"
 #include "tgx.h"
 
@@ -32,3 +33,51 @@ static int dropout_noise_run(tgx_call *c) {
     return 0;
 }
 TGX_KERNEL(dropout_noise, dropout_noise_shape, dropout_noise_run, TGX_SERIAL)
+
+/* (query, key, p, generator): what dropout of p keeps of the scores of (*, L, E) and (*, S, E), a bit for each, eight keys to a byte,
+ * the first of them its lowest bit. Drawn in the order of the scores, as dropout_noise draws for them. */
+static int dropout_kept_shape(tgx_call *c) {
+    const tgx_tensor *q = tgx_in(c, 0), *k = tgx_in(c, 1);
+    const double keep = 1 - tgx_float(c, 2);
+    int64_t dims[TGX_MAX_DIMS + 2];
+    int rank = 0;
+    if (q->rank < 2 || k->rank < 2)
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "dropout of scores: query and key need two dimensions at least, got %s and %s",
+                        tgx_shape_text(q), tgx_shape_text(k));
+    if (!(keep >= 0 && keep <= 1))
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "bernoulli_ expects p to be in [0, 1], but got p=%g: pass a probability", keep);
+    for (int i = 0; i < 2; i++) {
+        tgx_tensor batch = *tgx_in(c, i);
+        batch.rank -= 2;
+        if (tgx_broadcast(dims, &rank, &batch))
+            return tgx_fail(c, TGX_RUNTIME_ERROR, "dropout of scores: the leading dimensions must be equal, or 1: got %s and %s",
+                            tgx_shape_text(q), tgx_shape_text(k));
+    }
+    tgx_output *o = tgx_fresh(c, 0, rank + 2, TGX_U8);
+    dims[rank] = q->sizes[q->rank - 2], dims[rank + 1] = (k->sizes[k->rank - 2] + 7) / 8;
+    memcpy(o->dims, dims, (size_t)(rank + 2) * sizeof *dims);
+    return tgx_check_sizes(c, o->dims, o->rank, "scaled_dot_product_attention");
+}
+
+enum { DRAWN = 512 };   /* numbers at a time, a multiple of 8 */
+
+static int dropout_kept_run(tgx_call *c) {
+    const tgx_tensor *out = tgx_out(c, 0), *k = tgx_in(c, 1);
+    const int64_t keys = k->sizes[k->rank - 2], rows = keys ? out->count / ((keys + 7) / 8) : 0;
+    const double keep = 1 - tgx_float(c, 2);
+    uint8_t *to = (uint8_t *)out->data;
+    float drawn[DRAWN];
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t at = 0; at < keys; at += DRAWN) {
+            const int64_t n = keys - at < DRAWN ? keys - at : DRAWN;
+            tgx_random_choice(c->args[3].pointer, TGX_F32, drawn, n, keep, 1);
+            memset(drawn + n, 0, (size_t)(-n & 7) * sizeof *drawn);
+            for (int64_t i = 0; i < n; i += 8) {
+                int bits = 0;
+                for (int b = 0; b < 8; b++) bits |= (drawn[i + b] != 0) << b;
+                *to++ = (uint8_t)bits;
+            }
+        }
+    return 0;
+}
+TGX_KERNEL(dropout_kept, dropout_kept_shape, dropout_kept_run, TGX_SERIAL)

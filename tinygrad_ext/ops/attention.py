@@ -2,7 +2,7 @@
 
 import tinygrad_ext as tg
 from tinygrad_ext.core.loops.loop_tables import multiplies_bfloat16
-from tinygrad_ext.ops.attention_step import weights_of
+from tinygrad_ext.ops.attention_rows import weights_of
 from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.halves import rounded_once
 from tinygrad_ext.ops.record import op
@@ -24,14 +24,14 @@ def _is_step(query, key, value, attn_mask, dropout_p, is_causal):
 
     Weights of bfloat16 are rounded where PyTorch rounds them: of heads in four dimensions whose values are as wide as
     their queries. A mask of float32 is added to scores of float32, whose weights are too."""
-    if dropout_p or query.dim() < 2 or key.dim() < 2:
+    if query.dim() < 2 or key.dim() < 2:
         return False
     scores = query.shape[-2] * key.shape[-2]
     if query.dtype != tg.bfloat16:
         return scores >= (_LONG_CAUSAL if is_causal else _LONG) and query.dtype in (tg.float32, tg.float64)
     alike = attn_mask is None or attn_mask.dtype in (tg.bool, tg.bfloat16)
     four = query.dim() == key.dim() == value.dim() == 4
-    return scores >= _LONG_HALVES and alike and four and query.shape[-1] == value.shape[-1]
+    return scores >= _LONG_HALVES and not dropout_p and alike and four and query.shape[-1] == value.shape[-1]
 
 
 def _composed(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa):
@@ -61,7 +61,9 @@ def _composed(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_
     if _is_step(query, key, value, attn_mask, dropout_p, is_causal):
         if attn_mask is not None and attn_mask.dim() < 2:
             attn_mask = attn_mask.reshape(1, -1)
-        return fused._attention_step(query, key, value, attn_mask, is_causal, scale)
+        kept = fused._attention_kept(query.detach(), key.detach(), dropout_p) if 0 < dropout_p < 1 else None
+        result = fused._attention_step(query, key, value, attn_mask, is_causal, scale, kept, dropout_p)
+        return result * 0 if dropout_p == 1 else result
     weights, blind = weights_of((query * scale) @ key.transpose(-2, -1), attn_mask, is_causal)
     if dropout_p:
         weights = fused.dropout(weights, dropout_p, True)

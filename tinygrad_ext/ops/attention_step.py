@@ -1,141 +1,68 @@
 """Attention over long sequences as one step, and its derivative: kernels/attention.c, which never has all scores.
 
-The gradient of a mask, second derivatives and tangents take the whole matrix.
+What dropout keeps is drawn before, a bit for each score. Other derivatives are those of attention_rows.py.
 """
 
 import tinygrad_ext as tg
+from tinygrad_ext.ops.attention_rows import mask_tangent_back, mask_twice, tangent, tangent_back, twice
 from tinygrad_ext.ops.batching import told
 from tinygrad_ext.ops.fused import fused
-from tinygrad_ext.ops.halves import in_float, rounded_once
+from tinygrad_ext.ops.halves import in_float
 from tinygrad_ext.ops.matrices import together
 from tinygrad_ext.ops.record import op
-from tinygrad_ext.ops.recurrent_rules import zeros_unless
 from tinygrad_ext.ops.samples import Sample, zeros
 
 
-def weights_of(scores, mask, is_causal, first=0):
-    """(softmax of scores whose rows are those from `first` on, the rows that may look at nothing or None).
-
-    The result of such rows is zero, and so must their gradients be: their weights are finite and meet no gradient."""
-    if is_causal:
-        seen = tg.ones(scores.shape[-2:], dtype=tg.bool, device=scores.device).tril(first)
-        if mask is None:
-            return scores.masked_fill(seen.logical_not(), -float("inf")).softmax(-1), None
-        mask = mask & seen if mask.dtype == tg.bool else mask.masked_fill(seen.logical_not(), -float("inf"))
-    if mask is None:
-        return scores.softmax(-1), None
-    if mask.dtype == tg.bool:
-        weights = scores.masked_fill(mask.logical_not(), -float("inf")).softmax(-1)
-        return fused.where(mask.any(-1, True), weights, 0.0), None
-    blind = mask.isneginf().all(-1, True)
-    return (scores + mask.masked_fill(blind, 0)).softmax(-1), blind
+def _backward(grad, query, key, value, attn_mask, is_causal, scale, kept, dropout_p, needs):
+    args = query, key, value, attn_mask, is_causal, scale, grad, kept, dropout_p
+    whole = [w.sum_to_size(t.shape) for w, t in zip(fused._attention_step_backward(*args), (query, key, value))]
+    return *whole, in_float(fused._attention_mask_backward)(*args) if needs[3] else None
 
 
-@in_float
-def _parts(query, key, value, attn_mask, is_causal, scale, grad):
-    """(weights, slopes of the result by them, slopes by the scores, gradient that reaches the rows) of all heads."""
-    weights, blind = weights_of((query * scale) @ key.mT, attn_mask, is_causal)
-    if blind is not None:
-        weights, grad = weights.masked_fill(blind, 0), grad.masked_fill(blind, 0)
-    by_weights = grad @ value.mT
-    return weights, by_weights, fused._softmax_backward_data(by_weights, weights, -1, weights.dtype), grad
-
-
-def _backward(grad, query, key, value, attn_mask, is_causal, scale, needs):
-    found = fused._attention_step_backward(query, key, value, attn_mask, is_causal, scale, grad)
-    whole = [w.sum_to_size(t.shape) for w, t in zip(found, (query, key, value))]
-    if not needs[3]:
-        return *whole, None
-    return *whole, _parts(query, key, value, attn_mask, is_causal, scale, grad)[2].sum_to_size(attn_mask.shape)
-
-
-@in_float
-def _twice(grads, query, key, value, attn_mask, is_causal, scale, grad_output, needs):
-    """Gradients of the gradients of query, key and value."""
-    by_query, by_key, by_value = (zeros_unless(g, t) for g, t in zip(grads, (query, key, value)))
-    weights, by_weights, slopes, seen = _parts(query, key, value, attn_mask, is_causal, scale, grad_output)
-    of_slopes = scale * (by_query @ key.mT + query @ by_key.mT)
-    shared = (of_slopes * weights).sum(-1, True)
-    of_by_weights = weights * (of_slopes - shared)
-    mean = (by_weights * weights).sum(-1, True)
-    of_weights = seen @ by_value.mT + of_slopes * (by_weights - mean) - shared * by_weights
-    of_scores = fused._softmax_backward_data(of_weights, weights, -1, weights.dtype)
-    found = [
-        scale * (of_scores @ key + slopes @ by_key),
-        scale * (of_scores.mT @ query + slopes.mT @ by_query),
-        of_by_weights.mT @ seen,
-        of_scores if needs[3] else None,
-        of_by_weights @ value + weights @ by_value,
-    ]
-    inputs = query, key, value, attn_mask, grad_output
-    return tuple([None if w is None else w.sum_to_size(t.shape) for w, t in zip(found, inputs)])
-
-
-@rounded_once
-def _tangent(
-    query, key, value, attn_mask, is_causal, scale, query_tangent, key_tangent, value_tangent, attn_mask_tangent
-):
-    """Of the whole matrix at once: the tangent of the softmax times the values, and the weights times theirs."""
-    weights, blind = weights_of((query * scale) @ key.mT, attn_mask, is_causal)
-    moved = tg.zeros_like(weights) if attn_mask_tangent is None else attn_mask_tangent.expand(weights.shape)
-    if query_tangent is not None:
-        moved = moved + (query_tangent * scale) @ key.mT
-    if key_tangent is not None:
-        moved = moved + (query * scale) @ key_tangent.mT
-    found = (weights * (moved - (weights * moved).sum(-1, True))) @ value
-    if value_tangent is not None:
-        found = found + weights @ value_tangent
-    return found if blind is None else found.masked_fill(blind, 0)
-
-
-@rounded_once
-def _tangent_back(
-    query, key, value, attn_mask, is_causal, scale, grad_output,
-    query_tangent, key_tangent, value_tangent, attn_mask_tangent, grad_output_tangent,
-):  # fmt: skip
-    q, k, v, m, g = (
-        tg.zeros_like(t) if moved is None and t is not None else moved
-        for t, moved in zip(
-            (query, key, value, attn_mask, grad_output),
-            (query_tangent, key_tangent, value_tangent, attn_mask_tangent, grad_output_tangent),
-        )
-    )
-    weights, by_weights, slopes, seen = _parts(query, key, value, attn_mask, is_causal, scale, grad_output)
-    scores = scale * (q @ key.mT + query @ k.mT)
-    if m is not None and m.is_floating_point():
-        scores = scores + m
-    w = fused._softmax_backward_data(scores, weights, -1, weights.dtype)
-    b = g @ value.mT + seen @ v.mT
-    mean = (by_weights * weights).sum(-1, True)
-    s = w * (by_weights - mean) + weights * (b - (w * by_weights + weights * b).sum(-1, True))
-    found = [scale * (s @ key + slopes @ k), scale * (s.mT @ query + slopes.mT @ q), w.mT @ seen + weights.mT @ g]
-    return tuple([f.expand(*weights.shape[:-2], *f.shape[-2:]) for f in found])
-
-
-def _batched(name, more):
+def _batched(name, *last):
+    """The rule of vmap; a mask, and what is kept, may be there or not. last: ranks of the tensors behind the scale."""
     call = lambda *args: getattr(fused, name)(*args)
-    plain, masked = (together(name, call, (2, 2, 2, rank, None, None, *more)) for rank in (None, 2))
+    rules = {(m, k): together(name, call, (2, 2, 2, m, None, None, *last, k)) for m in (None, 2) for k in (None, 2)}
 
     @told(name)
     def rule(b, *args):
-        return (plain if args[3] is None else masked)(b, *args)
+        given = [None if args[i] is None else 2 for i in (3, 6 + len(last))]
+        return rules[tuple(given)](b, *args)
 
     return rule
+
+
+@told("_attention_mask_backward")
+def _mask_batched(b, *args):
+    return _together_mask(b, *args).reshape(b.size, *args[3].shape)
+
+
+_together_mask = _batched("_attention_mask_backward", 2)
+
+
+def _kept(rows, *bits):
+    """What dropout keeps, the bits of each row's keys."""
+    return tg.tensor([list(bits)] * rows, dtype=tg.uint8)
 
 
 def _samples(make):
     yield Sample(make(2, 20, 3), make(2, 18, 3), make(2, 18, 2), None, True, 0.5)
     yield Sample(make(1, 2, 5, 3), make(1, 1, 4, 3), make(1, 2, 4, 2), make.of([[True] * 4] * 5), False, 0.7)
     yield Sample(make(2, 5, 3), make(2, 5, 3), make(2, 5, 2), make(5, 5), True, 0.7)
+    yield Sample(make(2, 4, 3), make(2, 9, 3), make(2, 9, 2), make(1, 9), False, 0.5, _kept(4, 0b10110110, 1), 0.25)
 
 
 def _back_samples(make):
     for sample in _samples(make):
-        query, _, value = sample.args[:3]
-        yield Sample(*sample.args, make(*query.shape[:-1], value.shape[-1]))
+        query, _, value, *rest = sample.args
+        yield Sample(*sample.args[:6], make(*query.shape[:-1], value.shape[-1]), *sample.args[6:])
 
 
-def _reference(q, k, v, mask, is_causal, scale):
+def _mask_samples(make):
+    yield from [*_back_samples(make)][2:]
+
+
+def _weights(q, k, mask, is_causal, scale):
     import numpy
 
     scores = (q * scale) @ numpy.swapaxes(k, -1, -2)
@@ -147,44 +74,81 @@ def _reference(q, k, v, mask, is_causal, scale):
         scores = scores if mask.dtype == bool else scores + mask
     scores = numpy.where(seen, scores, -numpy.inf)
     weights = numpy.exp(scores - scores.max(-1, keepdims=True, initial=-1e30))
-    return weights / numpy.maximum(weights.sum(-1, keepdims=True), 1e-30) @ v
+    return weights / numpy.maximum(weights.sum(-1, keepdims=True), 1e-30)
 
 
-def _reference_back(q, k, v, mask, is_causal, scale, grad):
-    """Of the formula, by the derivative of the softmax."""
+def _factors(kept, keys, dropout_p):
     import numpy
 
-    size = q.shape[-1]
-    eye = numpy.broadcast_to(numpy.eye(k.shape[-2], dtype=v.dtype), (*v.shape[:-2], k.shape[-2], k.shape[-2]))
-    weights = _reference(q, k, eye, mask, is_causal, scale)
-    by_weights = grad @ numpy.swapaxes(v, -1, -2)
-    slopes = weights * (by_weights - (by_weights * weights).sum(-1, keepdims=True)) * scale
-    of_k = numpy.swapaxes(slopes, -1, -2) @ numpy.broadcast_to(q, (*slopes.shape[:-1], size))
-    return slopes @ k, of_k, numpy.swapaxes(weights, -1, -2) @ grad
+    if kept is None:
+        return 1
+    bits = numpy.unpackbits(kept, -1, bitorder="little")[..., :keys]
+    return bits / (1 - dropout_p) if dropout_p < 1 else bits * 0.0
+
+
+def _reference(q, k, v, mask, is_causal, scale, kept=None, dropout_p=0.0):
+    return _weights(q, k, mask, is_causal, scale) * _factors(kept, k.shape[-2], dropout_p) @ v
+
+
+def _reference_slopes(q, k, v, mask, is_causal, scale, grad, kept=None, dropout_p=0.0):
+    """(weights, factors of dropout, gradient of the scores) by the derivative of the softmax."""
+    import numpy
+
+    weights, factors = _weights(q, k, mask, is_causal, scale), _factors(kept, k.shape[-2], dropout_p)
+    by_weights = grad @ numpy.swapaxes(v, -1, -2) * factors
+    return weights, factors, weights * (by_weights - (by_weights * weights).sum(-1, keepdims=True))
+
+
+def _reference_back(q, k, v, mask, is_causal, scale, grad, kept=None, dropout_p=0.0):
+    import numpy
+
+    weights, factors, slopes = _reference_slopes(q, k, v, mask, is_causal, scale, grad, kept, dropout_p)
+    of_k = numpy.swapaxes(slopes, -1, -2) @ numpy.broadcast_to(q, (*slopes.shape[:-1], q.shape[-1]))
+    return slopes @ k * scale, of_k * scale, numpy.swapaxes(weights * factors, -1, -2) @ grad
+
+
+def _reference_mask(q, k, v, mask, *rest):
+    """The scores' gradients, summed over what shares a number of the mask."""
+    slopes = _reference_slopes(q, k, v, mask, *rest)[2]
+    missing = slopes.ndim - mask.ndim
+    shared = *range(missing), *(i + missing for i, n in enumerate(mask.shape) if n == 1)
+    return slopes.sum(shared).reshape(mask.shape)
 
 
 op(
-    "aten::_attention_step(Tensor query, Tensor key, Tensor value, Tensor? attn_mask, bool is_causal, float scale) -> "
-    "Tensor",
+    "aten::_attention_kept(Tensor query, Tensor key, float p, *, Generator? generator=None) -> Tensor",
+    kernel="dropout_kept",
+    variants="function",
+    where="_fused",
+    samples=lambda make: [Sample(make(2, 3, 4), make(2, 10, 4), 0.5), Sample(make(3, 4), make(2, 1, 8, 4), 0.1)],
+    tags="random",
+    doc="What dropout with probability p keeps of the scores of query (*, L, E) and key (*, S, E): bytes (*, L, "
+    "ceil(S / 8)) of a bit for each, that of the first key the lowest. Drawn as dropout draws for the scores.",
+)
+
+op(
+    "aten::_attention_step(Tensor query, Tensor key, Tensor value, Tensor? attn_mask, bool is_causal, float scale, "
+    "Tensor? kept=None, float dropout_p=0) -> Tensor",
     kernel="attention",
-    batch=_batched("_attention_step", ()),
-    jvp=_tangent,
+    batch=_batched("_attention_step"),
+    jvp=tangent,
     grad={"query, key, value, attn_mask": _backward},
     variants="function",
     where="_fused",
     types="float",
     samples=_samples,
     reference=_reference,
-    doc="scaled_dot_product_attention without dropout, some rows at a time, so that the scores stay in the cache.",
+    doc="scaled_dot_product_attention, some rows at a time, so that the scores stay in the cache. kept: what dropout "
+    "keeps (_attention_kept).",
 )
 
 op(
     "aten::_attention_step_backward(Tensor query, Tensor key, Tensor value, Tensor? attn_mask, bool is_causal, "
-    "float scale, Tensor grad_output) -> (Tensor, Tensor, Tensor)",
+    "float scale, Tensor grad_output, Tensor? kept=None, float dropout_p=0) -> (Tensor, Tensor, Tensor)",
     kernel="attention_backward",
-    batch=_batched("_attention_step_backward", (2,)),
-    jvp=_tangent_back,
-    grad={"query, key, value, attn_mask, grad_output": _twice},
+    batch=_batched("_attention_step_backward", 2),
+    jvp=tangent_back,
+    grad={"query, key, value, attn_mask, grad_output": twice},
     variants="function",
     where="_fused",
     types="float",
@@ -199,4 +163,19 @@ op(
     reference=_reference_back,
     doc="Derivatives of _attention_step by query, key and value, each as large as the whole batch: it makes the "
     "weights of some rows again (Dao et al. 2022).",
+)
+
+op(
+    "aten::_attention_mask_backward(Tensor query, Tensor key, Tensor value, Tensor attn_mask, bool is_causal, "
+    "float scale, Tensor grad_output, Tensor? kept=None, float dropout_p=0) -> Tensor",
+    kernel="attention_mask_backward",
+    batch=_mask_batched,
+    jvp=mask_tangent_back,
+    grad={"query, key, value, attn_mask, grad_output": mask_twice},
+    variants="function",
+    where="_fused",
+    types="float",
+    samples=_mask_samples,
+    reference=_reference_mask,
+    doc="Derivative of _attention_step by a mask that is added.",
 )
