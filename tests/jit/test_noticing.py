@@ -2,6 +2,7 @@
 not: a call has no frame of Python."""
 
 import copy
+import gc
 import sys
 
 import pytest
@@ -175,15 +176,17 @@ def test_gradients_that_are_taken_away_or_put_there():
 
 
 def frames_of(call, x):
-    """Names of the functions of Python that a call runs, when it is not the first."""
+    """Names of the functions of Python that a call runs, when it is not the first, and no garbage is collected."""
     for _ in range(4):
         call(x)
     names = []
+    gc.disable()
     sys.setprofile(lambda frame, event, arg: names.append(frame.f_code.co_name) if event == "call" else None)
     try:
         call(x)
     finally:
         sys.setprofile(None)
+        gc.enable()
     return names
 
 
