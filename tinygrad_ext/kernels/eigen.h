@@ -1,4 +1,4 @@
-/* Eigenvalues and vectors of one small real matrix. See eigen.c. */
+/* Eigenvalues and vectors of one small matrix. See eigen.c. */
 #ifndef TGX_EIGEN_H
 #define TGX_EIGEN_H
 #include "tgx.h"

@@ -9,7 +9,8 @@ typedef struct {
     int n, vectors;
 } NAME(schur);
 
-/* Rows and columns brought to norms alike. Returns 0 where one of them has none. */
+/* Rows and columns brought to norms alike, which count the diagonal too: else scales would part further than they gain (James, Langou
+ * and Lowery 2014). Returns 0 where one of them has nothing beside it. */
 static int NAME(balanced)(NAME(schur) *s, int wide) {
     T *h = s->h;
     for (int i = 0; i < s->n; i++) s->scale[i] = 1;
@@ -22,7 +23,7 @@ static int NAME(balanced)(NAME(schur) *s, int wide) {
                 row += x * x, column += y * y;
             }
             if (row == 0 || column == 0) return 0;
-            const T c = ROOT(column), r = ROOT(row);
+            const T own = h[i * (wide + 1)], c = ROOT(column + own * own), r = ROOT(row + own * own);
             while (c * f < r / f / 2 && f < 1 / EPSILON) f *= 2;
             while (r / f < c * f / 2 && f > EPSILON) f /= 2;
             if (f == 1 || c * f + r / f >= (T)0.95 * (c + r)) continue;
