@@ -124,7 +124,10 @@ def main():
     for name, probe in () if options.ops else process.PROBES.items():
         if options.filter in f"process {name}":
             with machine.Watch() as watch:
-                row = probe([lib.name for lib in found], 2 if options.quick else 7)
+                try:
+                    row = probe([lib.name for lib in found], 2 if options.quick else 7)
+                except ChildProcessError as error:  # the other rows are there
+                    row = runner.Row(name, "process", None, missing=str(error))
             row.foreign = watch.foreign
             rows.append(row)
     report.show(rows, info, machine.TOO_MUCH)

@@ -78,16 +78,23 @@ def _child(code, name, folder=None):
     return (float(done.stdout), "") if done.returncode == 0 else (None, done.stderr.strip().split("\n")[-1])
 
 
+def _seconds(code, name, folder=None):
+    value, error = _child(code, name, folder)
+    if value is None:
+        raise ChildProcessError(error)
+    return value
+
+
 def import_time(libraries, repeats):
     """Importing us against importing NumPy, each time in a new process."""
     row = Row("import", "process", 1.5)
     times = {"tinygrad_ext": [], "numpy": []}
     for _ in range(repeats + 1):
         for name, found in times.items():
-            found.append(_child(_IMPORT, name)[0])
+            found.append(_seconds(_IMPORT, name))
     row.values = {name: statistics.median(t[1:]) for name, t in times.items()}  # the first one filled disk caches
     if "torch" in libraries:
-        row.values["torch"] = statistics.median(_child(_IMPORT, "torch")[0] for _ in range(2))
+        row.values["torch"] = statistics.median(_seconds(_IMPORT, "torch") for _ in range(2))
     row.ratio = row.values["tinygrad_ext"] / row.values["numpy"]
     row.name = "import (ratio to numpy)"
     return row
@@ -101,7 +108,7 @@ def start_with_plugins(libraries, repeats):
         write_plugins(Path(folder), 50)
         for _ in range(3 * repeats):
             for installed, found in times.items():
-                found.append(_child(_IMPORT, "tinygrad_ext", folder if installed else None)[0])
+                found.append(_seconds(_IMPORT, "tinygrad_ext", folder if installed else None))
     row.values = {"tinygrad_ext": statistics.median(times[True]) - statistics.median(times[False])}
     row.ratio = row.values["tinygrad_ext"] / 5e-3
     return row
