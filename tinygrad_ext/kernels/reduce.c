@@ -204,10 +204,17 @@ static tile_place place_of(const tgx_reduction *p, int64_t tile) {
 
 static void gather(char *to, const char *x, ptrdiff_t stride, int64_t n, int itemsize) {
 #define GATHER(T) for (int64_t i = 0; i < n; i++) memcpy(to + i * sizeof(T), x + i * stride, sizeof(T)); return
+#define REPEATED(T) do { const T value = *(const T *)x; for (int64_t i = 0; i < n; i++) ((T *)to)[i] = value; return; } while (0)
 #define SECOND(T) for (int64_t i = 0; i < n; i++) ((T *)to)[i] = ((const T *)x)[2 * i]; return   /* a constant: vectors */
     if (stride == 2 * itemsize) switch (itemsize) {
     case 4: SECOND(uint32_t);
     case 8: SECOND(uint64_t);
+    }
+    if (!stride) switch (itemsize) {        /* one element for all, as in the gradient of a sum */
+    case 1: memset(to, *x, n); return;
+    case 2: REPEATED(uint16_t);
+    case 4: REPEATED(uint32_t);
+    case 8: REPEATED(uint64_t);
     }
     switch (stride == itemsize ? 0 : itemsize) {
     case 0: memcpy(to, x, n * itemsize); return;
