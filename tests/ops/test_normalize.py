@@ -344,3 +344,25 @@ def test_group_norm_has_tangents_of_no_examples():
     x = tg.ones(0, 4, 3)
     back = lambda x: tg.func.grad(lambda x: tg.nn.functional.group_norm(x, 2).sum())(x)
     assert tg.func.jvp(back, (x,), (x,))[1].shape == (0, 4, 3)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("inner", [(), (1,), (2,), (3, 3), (4, 8), (33,), (600,)])
+def test_groups_of_channels_of_few_elements(inner, weighted):
+    """Channels side by side, or one by one: 13 and 16 of a group, and one."""
+    generator = tg.Generator().manual_seed(3)
+    for channels, groups in ((26, 2), (16, 1), (3, 3)):
+        shape = 5, channels, *inner
+        x, grad = (tg.randn(*shape, generator=generator, dtype=tg.float64) for _ in range(2))
+        w, b = (tg.randn(channels, generator=generator, dtype=tg.float64) if weighted else None for _ in range(2))
+        inputs = [t.float().requires_grad_() for t in (x, w, b) if t is not None]
+        found = F.group_norm(inputs[0], groups, *inputs[1:])
+        wide = [t.detach().double().requires_grad_() for t in inputs]
+        parts = wide[0].reshape(5, groups, -1)
+        y = ((parts - parts.mean(-1, True)) / (parts.var(-1, correction=0, keepdim=True) + 1e-5).sqrt()).reshape(shape)
+        if weighted:
+            y = y * wide[1].reshape(-1, *[1] * len(inner)) + wide[2].reshape(-1, *[1] * len(inner))
+        close(found, y.detach().float(), 2e-5)
+        wanted = tg.autograd.grad(y, wide, grad)
+        for got, want in zip(tg.autograd.grad(found, inputs, grad.float()), wanted):
+            close(got, want.float(), 3e-5 * max(1, want.abs().max().item()))

@@ -14,23 +14,27 @@ ROW_INLINE void NAME(mean_rstd)(const T *x, ptrdiff_t n, double eps, T *mean, T 
     *rstd = NAME(one_over_root)(m2 / (double)n + eps);
 }
 
+/* A row with a weight and a bias for each element, or without. */
+ROW_INLINE void NAME(normed)(const T *x, ptrdiff_t n, T mean, T rstd, const T *w, const T *b, T *out) {
+    if (w && b) {
+        SIMD for (ptrdiff_t i = 0; i < n; i++) out[i] = (x[i] - mean) * rstd * w[i] + b[i];
+    } else if (w) {
+        SIMD for (ptrdiff_t i = 0; i < n; i++) out[i] = (x[i] - mean) * rstd * w[i];
+    } else if (b) {
+        SIMD for (ptrdiff_t i = 0; i < n; i++) out[i] = (x[i] - mean) * rstd + b[i];
+    } else {
+        SIMD for (ptrdiff_t i = 0; i < n; i++) out[i] = (x[i] - mean) * rstd;
+    }
+}
+
 static int NAME(layer)(void *ctx, ptrdiff_t lo, ptrdiff_t hi) {
     const tgx_layer_norm_job *job = ctx;
-    const T *w = (const T *)job->weight, *b = (const T *)job->bias;
     const ptrdiff_t n = job->n;
     for (ptrdiff_t r = lo; r < hi; r++) {
         const T *x = (const T *)job->x + r * n;
-        T *out = (T *)job->out + r * n, mean, rstd;
+        T mean, rstd;
         NAME(mean_rstd)(x, n, job->eps, &mean, &rstd);
-        if (w && b) {
-            SIMD for (ptrdiff_t i = 0; i < n; i++) out[i] = (x[i] - mean) * rstd * w[i] + b[i];
-        } else if (w) {
-            SIMD for (ptrdiff_t i = 0; i < n; i++) out[i] = (x[i] - mean) * rstd * w[i];
-        } else if (b) {
-            SIMD for (ptrdiff_t i = 0; i < n; i++) out[i] = (x[i] - mean) * rstd + b[i];
-        } else {
-            SIMD for (ptrdiff_t i = 0; i < n; i++) out[i] = (x[i] - mean) * rstd;
-        }
+        NAME(normed)(x, n, mean, rstd, (const T *)job->weight, (const T *)job->bias, (T *)job->out + r * n);
     }
     return 0;
 }
@@ -42,10 +46,16 @@ static int NAME(group)(void *ctx, ptrdiff_t lo, ptrdiff_t hi) {
     for (ptrdiff_t r = lo; r < hi; r++) {
         const T *x = (const T *)job->x + r * n;
         T *out = (T *)job->out + r * n, mean, rstd;
+        const ptrdiff_t first = r % job->groups * channels;
+        const T *w = job->weight ? (const T *)job->weight + first : NULL, *b = job->bias ? (const T *)job->bias + first : NULL;
         NAME(mean_rstd)(x, n, job->eps, &mean, &rstd);
-        for (ptrdiff_t c = r % job->groups * channels, end = c + channels; c < end; c++, x += inner, out += inner) {
-            const T w = job->weight ? ((const T *)job->weight)[c] : 1, b = job->bias ? ((const T *)job->bias)[c] : 0;
-            SIMD for (ptrdiff_t i = 0; i < inner; i++) out[i] = (x[i] - mean) * rstd * w + b;
+        if (inner == 1 || (!w && !b)) {
+            NAME(normed)(x, n, mean, rstd, w, b, out);
+            continue;
+        }
+        for (ptrdiff_t c = 0; c < channels; c++, x += inner, out += inner) {
+            const T by = w ? w[c] : 1, more = b ? b[c] : 0;
+            SIMD for (ptrdiff_t i = 0; i < inner; i++) out[i] = (x[i] - mean) * rstd * by + more;
         }
     }
     return 0;
@@ -71,8 +81,40 @@ ROW_INLINE T NAME(block_products)(const T *g, const T *x, ptrdiff_t n, T middle,
     return p;
 }
 
+/* Of channels of few elements each: sums by weight (times `rstd`) and by bias, and the totals of the latter and of the former before
+ * that, each times its weight. */
+ROW_INLINE void NAME(sums_of_few)(const T *g, const T *x, ptrdiff_t channels, ptrdiff_t inner, T mean, T rstd, const T *w, T *gain,
+                                  T *shift, double *total, double *product) {
+    enum { SIDE = 8 };      /* channels at a time */
+    double sums = 0, products = 0;
+    ptrdiff_t c = inner == 1 ? channels : 0;
+    SIMD for (ptrdiff_t k = 0; k < c; k++) shift[k] = g[k], gain[k] = g[k] * (x[k] - mean);
+    for (; c + SIDE <= channels; c += SIDE) {
+        const T *a = g + c * inner, *b = x + c * inner;
+        T s[SIDE] = {0}, p[SIDE] = {0};
+        for (ptrdiff_t i = 0; i < inner; i++)
+            SIMD for (int k = 0; k < SIDE; k++) s[k] += a[k * inner + i], p[k] += a[k * inner + i] * (b[k * inner + i] - mean);
+        SIMD for (int k = 0; k < SIDE; k++) shift[c + k] = s[k], gain[c + k] = p[k];
+    }
+    for (; c < channels; c++) {
+        T s = 0, p = 0;
+        for (ptrdiff_t i = c * inner; i < (c + 1) * inner; i++) s += g[i], p += g[i] * (x[i] - mean);
+        shift[c] = s, gain[c] = p;
+    }
+    if (w) {
+        _Pragma("omp simd reduction(+:sums, products)")
+        for (c = 0; c < channels; c++) sums += (double)w[c] * shift[c], products += (double)w[c] * gain[c];
+    } else {
+        _Pragma("omp simd reduction(+:sums, products)")
+        for (c = 0; c < channels; c++) sums += shift[c], products += gain[c];
+    }
+    SIMD for (c = 0; c < channels; c++) gain[c] *= rstd;
+    *total = sums, *product = products;
+}
+
 /* A row stays in the second cache while it is gone over: for its moments, for the sums of its channels, for the result. */
 static int NAME(group_backward)(void *ctx, ptrdiff_t lo, ptrdiff_t hi) {
+    enum { FEW = 32 };
     const tgx_layer_norm_job *job = ctx;
     const ptrdiff_t n = job->n, inner = job->inner, channels = n / inner;
     for (ptrdiff_t r = lo; r < hi; r++) {
@@ -81,7 +123,8 @@ static int NAME(group_backward)(void *ctx, ptrdiff_t lo, ptrdiff_t hi) {
         T *out = (T *)job->out + r * n, *gain = (T *)job->sums + r * channels, *shift = (T *)job->shifts + r * channels, mean, rstd;
         double total = 0, product = 0;
         NAME(mean_rstd)(x, n, job->eps, &mean, &rstd);
-        for (ptrdiff_t c = 0; c < channels; c++) {
+        if (inner <= FEW) NAME(sums_of_few)(g, x, channels, inner, mean, rstd, w, gain, shift, &total, &product);
+        else for (ptrdiff_t c = 0; c < channels; c++) {
             double s = 0, p = 0;
             for (ptrdiff_t at = c * inner, end = at + inner; at < end; at += ROW_BLOCK) {
                 T sum;
@@ -92,8 +135,12 @@ static int NAME(group_backward)(void *ctx, ptrdiff_t lo, ptrdiff_t hi) {
             total += w ? w[c] * s : s, product += w ? w[c] * p : p;
         }
         const T s = (T)(total / (double)n), d = (T)(product / (double)n) * rstd;
-        for (ptrdiff_t c = 0; c < channels; c++, x += inner, g += inner, out += inner) {
-            const T by = w ? w[c] : 1;
+        if (!w) {
+            SIMD for (ptrdiff_t i = 0; i < n; i++) out[i] = (g[i] - s - (x[i] - mean) * rstd * d) * rstd;
+        } else if (inner == 1) {
+            SIMD for (ptrdiff_t i = 0; i < n; i++) out[i] = (g[i] * w[i] - s - (x[i] - mean) * rstd * d) * rstd;
+        } else for (ptrdiff_t c = 0; c < channels; c++, x += inner, g += inner, out += inner) {
+            const T by = w[c];
             SIMD for (ptrdiff_t i = 0; i < inner; i++) out[i] = (g[i] * by - s - (x[i] - mean) * rstd * d) * rstd;
         }
     }
