@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 import tinygrad_ext as tg
 from tinygrad_ext import jit
 
-# powers, mixed factors, primes of a step and beyond, lengths that are cut in two, lengths by a chirp
+# powers, mixed factors, primes of a step and beyond, lengths that are cut in two, lengths by a chirp or by several
 LENGTHS = [
     *range(1, 70),
     97,
+    111,
     121,
     127,
     128,
@@ -25,10 +26,13 @@ LENGTHS = [
     961,
     1000,
     1009,
+    1016,
     1024,
     2046,
     4096,
+    4192,
     6000,
+    6054,
     16384,
     30030,
     65536,
@@ -65,7 +69,20 @@ def test_every_length(n, dtype):
 
 
 @pytest.mark.parametrize(
-    "shape", [(20, 3), (17, 33), (64, 40), (37, 9), (130, 8), (5000, 9), (3, 48, 2), (2, 300, 16), (2, 25, 3, 7)]
+    "shape",
+    [
+        (20, 3),
+        (17, 33),
+        (64, 40),
+        (37, 9),
+        (111, 18),
+        (4192, 2),
+        (130, 8),
+        (5000, 9),
+        (3, 48, 2),
+        (2, 300, 16),
+        (2, 25, 3, 7),
+    ],
 )
 def test_along_other_dimensions(shape):
     x = tg.tensor(pairs(*shape))

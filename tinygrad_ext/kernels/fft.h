@@ -3,8 +3,9 @@
  * Sixteen transforms are done at a time, one in each lane: every step is then a loop over vectors without a shuffle. Lanes are
  * the columns of a matrix, rows of a batch, or the parts of one long transform, n = first * second, which is read as a matrix
  * of `first` rows, transformed down its columns, turned by its twiddles, and transformed along what were its rows (Bailey 1990).
- * The transform of a lane is Stockham's, in steps of 4, 2, 3, 5 and other primes up to 31. A length with a larger prime in it
- * becomes a convolution with a chirp (Bluestein 1970).
+ * The transform of a lane is Stockham's, in steps of 4, 2, 3, 5 and other primes up to 127. A length with a larger prime in it
+ * becomes a convolution with a chirp (Bluestein 1970), of a long one what is left of it without the smaller primes, each part by
+ * itself.
  *
  * Rejected: a library of transforms (NumPy's copies and checks cost 6 µs a call, and none runs without Python); vectors along
  * one transform (each of the first steps then shuffles). */
@@ -15,15 +16,17 @@
 enum {
     TGX_FFT_LANES = 16,
     TGX_FFT_STEPS = 64,
-    TGX_FFT_PRIME = 31,        /* the largest of a step */
+    TGX_FFT_PRIME = 127,       /* the largest of a step */
+    TGX_FFT_MANY = 32,         /* points of a step whose blocks of numbers are loaded and stored whole */
     TGX_FFT_SHORT = 128,       /* a shorter transform is not cut */
     TGX_FFT_NEAR = 1024,       /* so many numbers and fewer stay in the nearest cache from step to step */
+    TGX_FFT_PARTS = 4096,      /* from so many points on the smaller primes are taken out of what becomes a convolution */
     TGX_FFT_WHOLE = 8192,      /* of a longer transform that is cut the factors are products */
     TGX_FFT_COLUMN = 4096,     /* a longer one is not done in the lanes of a matrix where it lies */
     TGX_FFT_ROW = 1024,        /* nor such a one in the lanes of rows */
 };
 
-enum tgx_fft_kind { TGX_FFT_STEPWISE, TGX_FFT_CUT, TGX_FFT_CHIRP, TGX_FFT_REAL, TGX_FFT_REALS };
+enum tgx_fft_kind { TGX_FFT_STEPWISE, TGX_FFT_CUT, TGX_FFT_CHIRP, TGX_FFT_CHIRPS, TGX_FFT_REAL, TGX_FFT_REALS };
 
 /* Factors and tables are of pairs (real, imaginary) of the plan's type. */
 typedef struct {
@@ -40,8 +43,8 @@ typedef struct tgx_fft_plan {
     int steps, users;
     uint64_t used;             /* when */
     tgx_fft_step step[TGX_FFT_STEPS];
-    struct tgx_fft_plan *first, *second;  /* CUT: of the columns, of the rows; CHIRP: of the convolution; REAL: of n / 2, REALS: whole in a lane */
-    void *by_lane, *by_group;  /* CUT: exp(-2 pi i k (16 g + lane) / n) at g, k, lane; or at g = 0, and exp(-2 pi i k 16 g / n) at g, k */
+    struct tgx_fft_plan *first, *second;  /* CUT, CHIRPS: of the columns, of the rows; CHIRP: of the convolution; REAL: of n / 2, REALS: whole in a lane */
+    void *by_lane, *by_group;  /* both: exp(-2 pi i k (16 g + lane) / n) at g, k, lane; or at g = 0, and exp(-2 pi i k 16 g / n) at g, k */
     void *chirp, *spectrum;    /* CHIRP: exp(-pi i k^2 / n); the transform of its conjugate */
     void *halves;              /* REAL: exp(-2 pi i k / n) for k <= n / 4 */
 } tgx_fft_plan;

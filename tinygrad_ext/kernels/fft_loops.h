@@ -101,36 +101,7 @@ STEP(step_4, 4, NAME(four))
 STEP(step_5, 5, NAME(five))
 STEP(step_8, 8, NAME(eight))
 
-/* The same of any odd prime: points k and radix - k are made of the same sums of x[j] + x[radix - j] and x[j] - x[radix - j]. */
-static void NAME(step_prime)(const W *at) {
-    const ptrdiff_t radix = at->step->radix, half = radix / 2;
-    const T *root = (const T *)at->step->roots, *w = (const T *)at->step->factors + 2 * (radix - 1) * at->lo;
-    for (ptrdiff_t p = at->lo; p < at->hi; p++, w += 2 * (radix - 1))
-        for (ptrdiff_t i = 0; i < at->run; i += WIDTH) {
-            const ptrdiff_t in = (p - at->lo) * at->xp + i, out = (p - at->lo) * at->yp + i;
-            P sum[TGX_FFT_PRIME / 2 + 1], gap[TGX_FFT_PRIME / 2 + 1], first = X(0), all = first;
-            for (ptrdiff_t j = 1; j <= half; j++) {
-                P a = X(j), b = X(radix - j);
-                sum[j] = NAME(add)(a, b), gap[j] = NAME(sub)(a, b);
-                all = NAME(add)(all, sum[j]);
-            }
-            PUT(0, all);
-            for (ptrdiff_t k = 1; k <= half; k++) {
-                P real = first, imaginary = {SPLAT((T)0), SPLAT((T)0)};
-                for (ptrdiff_t j = 1, turn = k; j <= half; j++) {
-                    real = NAME(fma)(sum[j], root[2 * turn], real);
-                    imaginary = NAME(fma)(gap[j], root[2 * turn + 1], imaginary);
-                    if ((turn += k) >= radix) turn -= radix;
-                }
-                P y = NAME(plus_i)(real, imaginary, (T)1), z = NAME(minus_i)(real, imaginary, (T)1);
-                if (p) {
-                    y = NAME(mul)(y, w[2 * k - 2], w[2 * k - 1]);
-                    z = NAME(mul)(z, w[2 * (radix - k) - 2], w[2 * (radix - k) - 1]);
-                }
-                PUT(k, y), PUT(radix - k, z);
-            }
-        }
-}
+#include "fft_prime.h"
 
 static void NAME(step)(const W *at) {
     switch (at->step->radix) {
@@ -216,16 +187,19 @@ static void NAME(store)(const tgx_fft_lanes *at, ptrdiff_t first, ptrdiff_t n, T
     }
 }
 
-/* So many numbers are loaded and stored at a time that of each lane a line of the cache is read or written whole. */
+/* So many numbers are loaded and stored at a time that of each lane a line of the cache is read or written whole; of points above
+ * MANY fewer, for which there is no room. */
 #define BLOCK ((ptrdiff_t)(32 / sizeof(T)))
 #define LEAST(a, b) ((a) < (b) ? (a) : (b))
+enum { NAME(MANY) = TGX_FFT_MANY * 32 / sizeof(T) };
 
 static void NAME(first_step)(const tgx_fft_plan *plan, const tgx_fft_lanes *at, T *yr, T *yi) {
     const tgx_fft_step *step = plan->step;
     const ptrdiff_t m = step->m, radix = step->radix;
-    T re[TGX_FFT_PRIME * BLOCK * LANES] __attribute__((aligned(64))), im[TGX_FFT_PRIME * BLOCK * LANES] __attribute__((aligned(64)));
+    T re[NAME(MANY) * LANES] __attribute__((aligned(64))), im[NAME(MANY) * LANES] __attribute__((aligned(64)));
+    const ptrdiff_t most = LEAST(BLOCK, NAME(MANY) / radix);
     for (ptrdiff_t p = 0, n; p < m; p += n) {
-        n = LEAST(BLOCK, m - p);
+        n = LEAST(most, m - p);
         for (ptrdiff_t j = 0; j < radix; j++) NAME(load)(at, p + m * j, n, re + j * n * LANES, im + j * n * LANES);
         NAME(step)(&(W){step, re, im, yr + p * radix * LANES, yi + p * radix * LANES, p, p + n, LANES, LANES, n * LANES, radix * LANES, LANES});
     }
@@ -234,9 +208,10 @@ static void NAME(first_step)(const tgx_fft_plan *plan, const tgx_fft_lanes *at, 
 static void NAME(last_step)(const tgx_fft_plan *plan, const tgx_fft_lanes *at, const T *xr, const T *xi) {
     const tgx_fft_step *step = &plan->step[plan->steps - 1];
     const ptrdiff_t s = step->s, radix = step->radix;
-    T re[TGX_FFT_PRIME * BLOCK * LANES] __attribute__((aligned(64))), im[TGX_FFT_PRIME * BLOCK * LANES] __attribute__((aligned(64)));
+    T re[NAME(MANY) * LANES] __attribute__((aligned(64))), im[NAME(MANY) * LANES] __attribute__((aligned(64)));
+    const ptrdiff_t most = LEAST(BLOCK, NAME(MANY) / radix);
     for (ptrdiff_t i = 0, n; i < s; i += n) {
-        n = LEAST(BLOCK, s - i);
+        n = LEAST(most, s - i);
         NAME(step)(&(W){step, xr + i * LANES, xi + i * LANES, re, im, 0, 1, n * LANES, 0, s * LANES, 0, n * LANES});
         for (ptrdiff_t k = 0; k < radix; k++) NAME(store)(at, k * s + i, n, re + k * n * LANES, im + k * n * LANES);
     }

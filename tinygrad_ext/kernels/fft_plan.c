@@ -17,6 +17,14 @@ static int64_t largest_prime(int64_t n) {
     return n > largest ? n : largest;
 }
 
+/* The divisor that the primes of steps make up. */
+static int64_t of_small_primes(int64_t n) {
+    int64_t small = 1;
+    for (int64_t p = 2; p <= TGX_FFT_PRIME; p++)
+        while (n % p == 0) n /= p, small *= p;
+    return small;
+}
+
 /* The divisor that is nearest below the root. */
 static int64_t near_root(int64_t n) {
     int64_t d = (int64_t)__builtin_sqrt((double)n) + 1;
@@ -25,15 +33,36 @@ static int64_t near_root(int64_t n) {
     return d;
 }
 
-/* The least length of factors 2, 3 and 5 that is not below n; a multiple of 8, so that rows of it are aligned. */
+/* How many steps make_steps makes of factors 2, 3 and 5. */
+static int steps_of(int64_t n) {
+    int steps = 0, twos = 0;
+    for (; n % 2 == 0; n /= 2) twos++;
+    for (; twos > 4 || twos == 3; twos -= 3) steps++;
+    steps += (twos + 1) / 2;
+    for (; n % 3 == 0; n /= 3) steps++;
+    for (; n % 5 == 0; n /= 5) steps++;
+    return steps;
+}
+
+/* What a transform of so many points takes, as if it moved them once more than in its steps. */
+static double cost_of(int64_t n) {
+    int64_t d = n < TGX_FFT_SHORT ? 1 : near_root(n);
+    return (double)n * (2 + steps_of(d) + steps_of(n / d));
+}
+
+/* The length of factors 2, 3 and 5 that is not below n and takes least, a multiple of 8, so that rows of it are aligned; of short
+ * ones, of which asking takes as long as their steps, the least. */
 static int64_t smooth(int64_t n) {
-    int64_t best = 8;
-    while (best < n) best *= 2;
-    for (int64_t five = 1; five < best; five *= 5)
-        for (int64_t three = five; three < best; three *= 3) {
+    int64_t most = 8, best;
+    while (most < n) most *= 2;
+    best = most;
+    double least = n < TGX_FFT_PARTS ? (double)best : cost_of(best);
+    for (int64_t five = 1; five < most; five *= 5)
+        for (int64_t three = five; three < most; three *= 3) {
             int64_t found = three * 8;
             while (found < n) found *= 2;
-            if (found < best) best = found;
+            const double cost = n < TGX_FFT_PARTS ? (double)found : found - n < n / 8 ? cost_of(found) : least;
+            if (cost < least) best = found, least = cost;
         }
     return best;
 }
@@ -48,6 +77,14 @@ int tgx_fft_by_rows(int64_t n, int64_t rows) {
 tgx_fft_cut tgx_fft_how(int64_t n, int lanes) {
     tgx_fft_cut cut = {TGX_FFT_STEPWISE, 0, 0, tgx_fft_room(n)};
     if (largest_prime(n) > TGX_FFT_PRIME) {
+        int64_t small = n >= TGX_FFT_PARTS ? of_small_primes(n) : 1;
+        if (small > 1) {
+            tgx_fft_cut part = tgx_fft_how(n / small, 0);
+            int64_t columns = tgx_fft_room(small), rows = tgx_fft_aligned(2 * n) + part.scratch;
+            cut.kind = TGX_FFT_CHIRPS, cut.first = small, cut.second = n / small;
+            cut.scratch = tgx_fft_aligned(2 * n) + (columns > rows ? columns : rows);
+            return cut;
+        }
         cut.kind = TGX_FFT_CHIRP, cut.first = smooth(2 * n - 1);
         cut.scratch = 4 * cut.first + tgx_fft_how(cut.first, 0).scratch;
         return cut;
@@ -135,7 +172,7 @@ static void put_lane(void *table, int dtype, int64_t k, int64_t lane, int64_t po
 static int make_cut(tgx_fft_plan *plan, int64_t first, int64_t second) {
     int64_t n = plan->n, groups = tgx_fft_groups(second), whole = n <= TGX_FFT_WHOLE, kept_groups = whole ? groups : 1;
     plan->first = (tgx_fft_plan *)tgx_fft_take(first, plan->dtype, TGX_FFT_STEPWISE);
-    plan->second = (tgx_fft_plan *)tgx_fft_take(second, plan->dtype, TGX_FFT_STEPWISE);
+    plan->second = (tgx_fft_plan *)tgx_fft_take(second, plan->dtype, plan->kind == TGX_FFT_CUT ? TGX_FFT_STEPWISE : -1);
     plan->by_lane = pairs(kept_groups * first * TGX_FFT_LANES, plan->dtype), plan->by_group = whole ? NULL : pairs(first * groups, plan->dtype);
     if (!plan->first || !plan->second || !plan->by_lane || (!whole && !plan->by_group)) return -1;
     for (int64_t g = 0; g < kept_groups; g++)
@@ -194,9 +231,9 @@ static tgx_fft_plan *make(int64_t n, int dtype, int asked) {
     tgx_fft_cut cut = tgx_fft_how(n, asked == TGX_FFT_STEPWISE);
     plan->n = n, plan->dtype = dtype, plan->asked = asked, plan->kind = asked >= TGX_FFT_REAL ? asked : cut.kind;
     int failed = plan->kind >= TGX_FFT_REAL    ? make_halves(plan)
-                 : plan->kind == TGX_FFT_CUT   ? make_cut(plan, cut.first, cut.second)
                  : plan->kind == TGX_FFT_CHIRP ? make_chirp(plan, cut.first)
-                                               : make_steps(plan);
+                 : plan->kind == TGX_FFT_STEPWISE ? make_steps(plan)
+                                               : make_cut(plan, cut.first, cut.second);
     if (!failed) return plan;
     drop(plan);
     return NULL;

@@ -6,7 +6,7 @@
 /* How a length is done: no tables, no memory. */
 typedef struct {
     int kind;
-    int64_t first, second;     /* CUT: the two factors; CHIRP: first is the length of the convolution */
+    int64_t first, second;     /* CUT, CHIRPS: the two factors; CHIRP: first is the length of the convolution */
     int64_t scratch;           /* numbers that a row needs besides itself */
 } tgx_fft_cut;
 
