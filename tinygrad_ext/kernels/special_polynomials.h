@@ -70,8 +70,8 @@ VM_POLYNOMIAL(laguerre_l, 1.0 - x, 2.0 * (double)k + 1.0 - x, (double)k, (double
 VM_POLYNOMIAL(legendre_p, x, (2.0 * (double)k + 1.0) * x, (double)k, (double)k + 1.0, VM_MOST_STEPS, VM_MOST_STEPS)
 #undef VM_POLYNOMIAL
 
-/* Loops of eight elements at a time, a step for all of them, each until its degree is reached: one by one the processor guesses at
- * every degree, for longer than the steps take. The steps are those of the functions above, with their bits; high degrees and
+/* Loops of several eights of elements at a time, a step for all of them, each until its degree is reached: one by one the processor
+ * guesses at every degree, for longer than the steps take, and the steps of one eight wait for each other. The steps are those of the functions above, with their bits; high degrees and
  * what is no number go to those functions. With z = scale x + add, p[1] = first z + plus and
  * p[k+1] = (by(k) z + rest(k)) p[k] - less(k) p[k-1], by(k) = by[0] + by[1] k, over k + 1 if `divided`; -0.0 adds nothing. */
 typedef struct {
@@ -83,29 +83,43 @@ typedef double vm_eight __attribute__((vector_size(64), aligned(8)));
 typedef int64_t vm_choice __attribute__((vector_size(64), aligned(8)));
 #define VM_CHOSEN(chosen, yes, no) ((vm_eight)(((vm_choice)(yes) & (chosen)) | ((vm_choice)(no) & ~(chosen))))
 
+#if defined(__AVX512F__)
+enum { VM_EIGHTS = 4 };
+#elif defined(__AVX2__)
+enum { VM_EIGHTS = 2 };
+#else
+enum { VM_EIGHTS = 1 };
+#endif
+#define VM_EACH _Pragma("GCC unroll 4") for (int e = 0; e < VM_EIGHTS; e++)
+
 /* y[l] is a degree with what is cut from it. */
-static __attribute__((noinline, unused)) void vm_eight_degrees(const vm_family *f, const double *zs, const double *ys, double top,
-                                                               double *ps) {
-    const vm_eight z = *(const vm_eight *)zs, y = *(const vm_eight *)ys, one = z * 0.0 + 1.0;
-    vm_eight before = one, p = f->first * z + f->plus;
+static __attribute__((noinline, unused)) void vm_eights_degrees(const vm_family *f, const double *zs, const double *ys, double top,
+                                                                double *ps) {
+    const vm_eight *z = (const vm_eight *)zs, *y = (const vm_eight *)ys;
+    vm_eight before[VM_EIGHTS], p[VM_EIGHTS], *to = (vm_eight *)ps;
+    VM_EACH before[e] = z[e] * 0.0 + 1.0, p[e] = f->first * z[e] + f->plus;
     for (double k = 1.0; k + 1.0 <= top; k++) {
         const double by = f->by[0] + f->by[1] * k, rest = f->rest ? 2.0 * k + 1.0 : -0.0, less = f->less[0] + f->less[1] * k;
-        vm_eight next = (by * z + rest) * p - less * before;
-        if (f->divided) next /= k + 1.0;
-        const vm_choice on = y >= k + 1.0;
-        before = VM_CHOSEN(on, p, before), p = VM_CHOSEN(on, next, p);
+        vm_eight next[VM_EIGHTS];
+        VM_EACH next[e] = (by * z[e] + rest) * p[e] - less * before[e];
+        if (f->divided) VM_EACH next[e] /= k + 1.0;
+        VM_EACH {
+            const vm_choice on = y[e] >= k + 1.0;
+            before[e] = VM_CHOSEN(on, p[e], before[e]), p[e] = VM_CHOSEN(on, next[e], p[e]);
+        }
     }
-    *(vm_eight *)ps = VM_CHOSEN(y >= 1.0, p, (vm_eight)((vm_choice)one & (y > -1.0)));
+    VM_EACH to[e] = VM_CHOSEN(y[e] >= 1.0, p[e], (vm_eight)((vm_choice)(z[e] * 0.0 + 1.0) & (y[e] > -1.0)));
 }
+#undef VM_EACH
 #define VM_DEGREES(T, tag) \
     static __attribute__((noinline, unused)) void vm_degrees_##tag(const vm_family *f, T (*one)(T, T), ptrdiff_t m, const T *x, \
                                                                    const T *y, T *o) { \
-        enum { MANY = 64 }; \
+        enum { MANY = 64, AT_ONCE = 8 * VM_EIGHTS }; \
         for (; m > 0; m -= MANY, x += MANY, y += MANY, o += MANY) { \
             const int count = m < MANY ? (int)m : MANY; \
             double z[MANY], n[MANY], p[MANY], top = 0.0; \
             int64_t all = 1, usual[MANY]; \
-            for (int l = count; l < (count + 7) / 8 * 8; l++) z[l] = n[l] = 0.0; \
+            for (int l = count; l < (count + AT_ONCE - 1) / AT_ONCE * AT_ONCE; l++) z[l] = n[l] = 0.0; \
             _Pragma("omp simd reduction(max: top) reduction(&: all)") \
             for (int l = 0; l < count; l++) { \
                 const double at = f->scale * x[l] + f->add, degree = y[l]; \
@@ -114,7 +128,7 @@ static __attribute__((noinline, unused)) void vm_eight_degrees(const vm_family *
                 top = n[l] > top ? n[l] : top; \
                 all &= usual[l] = plain; \
             } \
-            for (int l = 0; l < count; l += 8) vm_eight_degrees(f, z + l, n + l, top, p + l); \
+            for (int l = 0; l < count; l += AT_ONCE) vm_eights_degrees(f, z + l, n + l, top, p + l); \
             if (all) for (int l = 0; l < count; l++) o[l] = (T)p[l]; \
             else for (int l = 0; l < count; l++) o[l] = usual[l] ? (T)p[l] : one(x[l], y[l]); \
         } \
