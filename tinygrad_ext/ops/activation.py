@@ -147,12 +147,35 @@ op(
     "aten::_prelu_kernel(Tensor self, Tensor weight) -> Tensor",
     scalar={"float": "x > 0 ? x : y * x"},
     grad={
-        "self": lambda grad, self, weight: fused.where(self > 0, grad, grad * weight),
-        "weight": lambda grad, self: fused.where(self > 0, 0, grad * self),
+        "self": "_prelu_slope(grad, self, weight)",
+        "weight": "_prelu_weight_slope(grad, self)",
     },
     variants="function",
     where="_fused",
     doc="x where positive, else the slope of the same place times x.",
+)
+
+
+def _where_not_positive(grad, grad_output, self):
+    return fused.where(self > 0, 0, grad * grad_output)
+
+
+op(
+    "aten::_prelu_slope(Tensor grad_output, Tensor self, Tensor weight) -> Tensor",
+    scalar={"float": "y > 0 ? x : x * z"},
+    grad={"grad_output": "_prelu_slope(grad, self, weight)", "weight": _where_not_positive},
+    variants="function",
+    where="_fused",
+    doc="The gradient where self is positive, else times the slope of the same place.",
+)
+
+op(
+    "aten::_prelu_weight_slope(Tensor grad_output, Tensor self) -> Tensor",
+    scalar={"float": "y > 0 ? 0 : x * y"},
+    grad={"grad_output": "_prelu_weight_slope(grad, self)", "self": _where_not_positive},
+    variants="function",
+    where="_fused",
+    doc="What the slopes of prelu get of each place: zero where self is positive, else the gradient times self.",
 )
 
 

@@ -116,11 +116,34 @@ op(
 )
 
 
+op(
+    "aten::_logit(Tensor self) -> Tensor",
+    scalar={"float": "log(x / (1 - x))"},
+    grad={"self": "_logit_backward(grad, self)"},
+    variants="function",
+    where="_fused",
+    domain=(0.05, 0.95),
+    reference=lambda x: _numpy_logit(x),
+    doc="logit without limits.",
+)
+
+op(
+    "aten::_logit_backward(Tensor grad_output, Tensor self) -> Tensor",
+    scalar={"float": "x / (y * (1 - y))"},
+    grad={
+        "grad_output": "_logit_backward(grad, self)",
+        "self": lambda grad, grad_output, self: grad * grad_output * (2 * self - 1) / (self * (1 - self)).square(),
+    },
+    variants="function",
+    where="_fused",
+    domain=(0.05, 0.95),
+    doc="Derivative of logit without limits.",
+)
+
+
 def _logit(self, eps):
     x = self if self.dtype.is_floating_point else self.to(tg.get_default_dtype())
-    if eps is not None:
-        x = x.clamp(eps, 1 - eps)
-    return (x / (1 - x)).log()
+    return fused._logit(x if eps is None else x.clamp(eps, 1 - eps))
 
 
 def _numpy_logit(self, eps=None):

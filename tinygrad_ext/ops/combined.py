@@ -89,3 +89,15 @@ op(
     reference=lambda x, y, weight: x + weight * (y - x),
     doc="self + weight * (end - self) for one weight, computed from the nearer end.",
 )
+
+op(
+    "aten::_from_end(Tensor self, Scalar size) -> Tensor",
+    scalar={"int": "x < 0 ? x + size : x"},
+    grad={"self": "none"},
+    variants="function",
+    where="_fused",
+    samples=lambda make: [Sample(make(3, 4), 4)],
+    reference=lambda x, size: x + size * (x < 0),
+    tags="exact",
+    doc="Indices below zero, which count from the end of a dimension of that size, as indices from its begin.",
+)

@@ -372,7 +372,7 @@ def _take_along_dim(self, indices, dim):
         [1 if d == dim else s for d, s in enumerate(indices.shape)],
     )
     grown = [[t.shape[d] if d == dim else s for d, s in enumerate(rest)] for t in (self, indices)]
-    indices = fused.where(indices < 0, indices + self.shape[dim], indices)
+    indices = fused._from_end(indices, self.shape[dim])
     return self.expand(grown[0]).gather(dim, indices.expand(grown[1]))
 
 

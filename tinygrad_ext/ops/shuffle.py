@@ -157,7 +157,7 @@ def _np():
 op(
     "aten::hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
     scalar={"float": "(x >= -lambd) & (x <= lambd) ? 0 : x"},
-    grad={"self": lambda grad, self, lambd: grad * ((self < -lambd) | (self > lambd))},
+    grad={"self": "hardshrink_backward(grad, self, lambd)"},
     variants="function method out",
     where=". nn.functional",
     samples=lambda make: [Sample(make(3, 4)), Sample(make(3), 1.5)],
@@ -167,9 +167,21 @@ op(
 )
 
 op(
+    "aten::hardshrink_backward(Tensor grad_out, Tensor self, Scalar lambd) -> Tensor",
+    scalar={"float": "(y >= -lambd) & (y <= lambd) ? 0 : x"},
+    grad={"grad_out": "hardshrink_backward(grad, self, lambd)"},
+    variants="function",
+    where="_fused",
+    samples=lambda make: [Sample(make(3, 4), make(3, 4), 0.5)],
+    reference=lambda g, x, lambd: _np().where(abs(x) <= lambd, 0, g),
+    tags="exact",
+    doc="The gradient where self is beyond lambd on either side, else zero: that of softshrink too.",
+)
+
+op(
     "aten::softshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
     scalar={"float": "x > lambd ? x - lambd : x < -lambd ? x + lambd : x != x ? x : 0"},
-    grad={"self": lambda grad, self, lambd: grad * ((self < -lambd) | (self > lambd))},
+    grad={"self": "hardshrink_backward(grad, self, lambd)"},
     refuses={"beyond": "softshrink(): argument lambd, the lambda,"},
     variants="function out",
     where="nn.functional",

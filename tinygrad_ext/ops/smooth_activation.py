@@ -211,11 +211,21 @@ op(
 op(
     "aten::hardsigmoid(Tensor self) -> Tensor",
     scalar={"float": "(x + 3 < 0 ? 0 : x + 3 > 6 ? 6 : x + 3) / 6"},
-    grad={"self": lambda grad, self: fused.hardtanh_backward(grad, self, -3, 3) / 6},
+    grad={"self": "hardsigmoid_backward(grad, self)"},
     variants="function inplace",
     where="nn.functional",
     reference=lambda x: _np().clip(x + 3, 0, 6) / 6,
     doc="min(max(x + 3, 0), 6) / 6.",
+)
+
+op(
+    "aten::hardsigmoid_backward(Tensor grad_output, Tensor self) -> Tensor",
+    scalar={"float": "(y <= -3) | (y >= 3) ? 0 : x / 6"},
+    grad={"grad_output": "hardsigmoid_backward(grad, self)"},
+    variants="function",
+    where="_fused",
+    reference=lambda g, x: _np().where(abs(x) < 3, g / 6, 0),
+    doc="Derivative of hardsigmoid.",
 )
 
 op(

@@ -50,10 +50,13 @@ def _check_factors(dtype, **factors):
             raise RuntimeError(f"addr(): value cannot be converted to {dtype} without overflow: {name} is {factor}")
 
 
+_PLAIN = frozenset(("float32", "float64", "complex64", "complex128"))
+
+
 def _addr(self, vec1, vec2, beta, alpha):
     dtype = self.dtype
     if (
-        (dtype is tg.float32 or dtype is tg.float64)
+        dtype.name in _PLAIN
         and vec1.dtype is dtype is vec2.dtype
         and beta
         and vec1.dim() == 1 == vec2.dim()
