@@ -241,11 +241,30 @@ def test_a_factor_with_a_zero_on_its_diagonal_has_no_inverse(dtype, upper):
     assert factors[:, :0, :0].cholesky_inverse(upper).shape == (2, 0, 0)
 
 
+@pytest.mark.parametrize("n", [25, 70])
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("dtype", [tg.float32, tg.float64, tg.complex64, tg.complex128], ids=str)
 @pytest.mark.parametrize("upper", [False, True])
-def test_the_gradient_of_a_cholesky_factor_is_that_of_its_product(upper):
-    factor = randn(3, 3) + 4 * tg.eye(3, dtype=tg.float64)
+def test_the_inverse_of_a_large_factor(n, dtype, upper, turned):
+    factors = (randn(2, n, n) + 1j * randn(2, n, n) if dtype.is_complex else randn(2, n, n)) / n
+    factors = (factors + tg.eye(n)).to(dtype)
+    if dtype.is_complex and not turned:  # as factors have
+        factors.imag.diagonal(0, -2, -1).zero_()
+    found, half = factors.cholesky_inverse(upper), factors.triu() if upper else factors.tril()
+    product = half.mH @ half if upper else half @ half.mH
+    eps = tg.finfo(dtype).eps
+    assert tg.allclose(found @ product, tg.eye(n).to(dtype), rtol=0, atol=100 * n * eps)
+    assert found.equal(found.mH.contiguous())
+    assert found[1].equal(factors[1].cholesky_inverse(upper))
+    assert found[0].equal(factors[0].mT.contiguous().mT.cholesky_inverse(upper))
+
+
+@pytest.mark.parametrize("n", [3, 26])
+@pytest.mark.parametrize("upper", [False, True])
+def test_the_gradient_of_a_cholesky_factor_is_that_of_its_product(upper, n):
+    factor = randn(n, n) + (4 if n < 4 else 2 * n) * tg.eye(n, dtype=tg.float64)
     factor = (factor.triu() if upper else factor.tril()).requires_grad_()
-    whole, b, weights = factor.detach().clone().requires_grad_(), randn(3, 2), randn(3, 3)
+    whole, b, weights = factor.detach().clone().requires_grad_(), randn(n, 2), randn(n, n)
     product = whole.mT @ whole if upper else whole @ whole.mT
     for found, wanted in (
         (b.cholesky_solve(factor, upper), tg.linalg.solve(product, b)),
@@ -260,6 +279,15 @@ def test_the_gradient_of_a_cholesky_factor_is_that_of_its_product(upper):
             for g, t in ((by_factor, factor), (by_whole, whole))
         ]
         assert tg.allclose(*twice, rtol=1e-8, atol=1e-11)
+    tangent = weights.triu() if upper else weights.tril()
+    (_, by_factor), (_, by_product) = (
+        tg.func.jvp(f, (factor.detach(),), (tangent,))
+        for f in (
+            lambda t: t.cholesky_inverse(upper),
+            lambda t: (t.mT @ t if upper else t @ t.mT).inverse(),
+        )
+    )
+    assert tg.allclose(by_factor, by_product, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("ord", [0.5, 1, 1.5, 2, 2.5, 3, float("inf")])

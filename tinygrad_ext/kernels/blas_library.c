@@ -84,7 +84,7 @@ static const char *const names[TGX_ROUTINES][2] = {
     {"orgqr", "ungqr"}, {"ormqr", "unmqr"}, {"gesdd", "gesdd"}, {"syevd", "heevd"}, {"geev", "geev"},   {"sytrf", "sytrf"},
     {"sytrs", "sytrs"}, {"hetrf", "hetrf"}, {"hetrs", "hetrs"}, {"gelsy", "gelsy"}, {"gelsd", "gelsd"}, {"gelss", "gelss"},
     {"gels", "gels"},   {"trsv", "trsv"},   {"geqp3", "geqp3"}, {"laqps", "laqps"}, {"laic1", "laic1"},
-    {"tzrzf", "tzrzf"}, {"ormrz", "unmrz"},
+    {"tzrzf", "tzrzf"}, {"ormrz", "unmrz"}, {"potri", "potri"},
 };
 static void *routines[TGX_ROUTINES][4];
 

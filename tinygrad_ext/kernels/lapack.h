@@ -14,7 +14,7 @@
 
 enum tgx_routine { TGX_POTRF, TGX_GETRF, TGX_GETRI, TGX_GETRS, TGX_TRSM, TGX_GEQRF, TGX_ORGQR, TGX_ORMQR, TGX_GESDD, TGX_SYEVD,
                    TGX_GEEV, TGX_SYTRF, TGX_SYTRS, TGX_HETRF, TGX_HETRS, TGX_GELSY, TGX_GELSD, TGX_GELSS, TGX_GELS, TGX_TRSV,
-                   TGX_GEQP3, TGX_LAQPS, TGX_LAIC1, TGX_TZRZF, TGX_ORMRZ, TGX_ROUTINES };
+                   TGX_GEQP3, TGX_LAQPS, TGX_LAIC1, TGX_TZRZF, TGX_ORMRZ, TGX_POTRI, TGX_ROUTINES };
 
 /* A matrix is not of the kind that is needed: behind the kinds of tgx.h, which most kernels share. */
 enum { TGX_LINALG_ERROR = TGX_MEMORY_ERROR + 1, TGX_DTYPE_REFUSED /* NotImplementedError, also where a wider dtype would do */ };

@@ -70,6 +70,7 @@ FAMILIES = (
     "systems",
     "determinants",
     "factors",
+    "cholesky",
     "lu",
     "orthogonal",
     "spectral",
