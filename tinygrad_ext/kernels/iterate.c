@@ -276,6 +276,10 @@ int tgx_iter_run(const tgx_iter *it, tgx_loop loop, const tgx_scalar *aux) {
         outer[k] = it->ndim > 1 ? it->strides[k][1] : 0;
     }
     const int repeated = repeats(it);
+    if (it->ndim == 1 && it->plane && inner[1] == 2 * it->size[1]) { /* which the loop copies one by one */
+        it->plane(data, inner, outer, it->shape[0], 1);
+        return 0;
+    }
     if (it->ndim == 1 && !repeated) return loop(data, inner, it->shape[0], aux);
     for (int d = 2; d < it->ndim; d++) index[d] = 0;
     for (;;) {

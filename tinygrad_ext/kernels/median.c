@@ -18,6 +18,12 @@ static int64_t margin_of(int64_t sample) {
     return root + root / 2;
 }
 
+/* One of so many places, another one for each i: of a row that repeats itself every so many elements equal steps meet a few alone. */
+static int64_t somewhere(int64_t i, int64_t step) {
+    const uint32_t mixed = (uint32_t)i * 0x9e3779b1u;
+    return (int64_t)((uint64_t)(mixed ^ mixed >> 15) * (uint64_t)step >> 32);
+}
+
 /* Median of three as pivot keeps sorted rows quick; a row made to defeat it costs n * n / 4 comparisons at worst. What is no number
  * ends the search as a pivot, and as an element counts as above. */
 #define SELECT(NAME, T) \
@@ -45,7 +51,7 @@ static T NAME(T *x, int64_t n, int64_t k) { \
         x[j] = v; } \
     return x[k]; } \
 static T NAME##_of_sample(const T *x, int64_t sample, int64_t step, int64_t k, T *room) { \
-    for (int64_t i = 0; i < sample; i++) room[i] = x[step * i]; \
+    for (int64_t i = 0; i < sample; i++) room[i] = x[step * i + somewhere(i, step)]; \
     return NAME(room, sample, k); } \
 /* Element k of n in their order, the median: whether it lies between the two of the sample; and how many are numbers. */ \
 static int NAME##_between(const T *x, int64_t n, int64_t k, T *room, T *found, int64_t *numbers) { \
