@@ -1,5 +1,6 @@
-/* Kernels of median and nanmedian: each row is copied together and its lower median selected. See median.h. */
+/* Kernels of median and nanmedian: each row is copied together and its lower median selected. See median_isa.h. */
 #include <math.h>
+#include "isa.h"
 #include "median.h"
 #include "part.h"
 #include "reductions.h"
@@ -12,16 +13,23 @@ typedef struct {
     char *values;
     int64_t *indices; /* NULL: not wanted */
     int64_t n;
-    int dtype, width, skip_nan;
+    tgx_median_row of_row;
+    int width, skip_nan;
     tgx_rooms rooms;
 } job_t;
+
+static tgx_median_row row_of(int dtype) {
+    static const tgx_median_row (*chosen)[TGX_NTYPES];
+    if (!chosen) chosen = TGX_PICK(tgx_medians);
+    return (*chosen)[dtype];
+}
 
 static int median_rows(void *context, ptrdiff_t lo, ptrdiff_t hi) {
     job_t *job = context;
     void *room = tgx_rooms_enter(&job->rooms);
     for (ptrdiff_t i = lo; i < hi; i++) {
         const char *row = job->x + i * job->n * job->width;
-        int64_t at = tgx_median(row, job->n, job->dtype, job->skip_nan, room);
+        int64_t at = job->of_row(row, job->n, job->skip_nan, room);
         memcpy(job->values + i * job->width, row + at * job->width, (size_t)job->width);
         if (job->indices) job->indices[i] = at;
     }
@@ -52,7 +60,7 @@ static void ask_rooms(tgx_call *c, int64_t n, int together) {
 /* Lower medians of the rows of x, row-major or to be copied together. */
 static int medians(tgx_call *c, const tgx_tensor *x, tgx_tensor *indices, int skip_nan) {
     job_t job = {.x = x->data, .values = tgx_out(c, 0)->data, .indices = indices ? (int64_t *)indices->data : NULL, .n = c->notes[0],
-                 .dtype = x->dtype, .width = tgx_itemsize[x->dtype], .skip_nan = skip_nan};
+                 .of_row = row_of(x->dtype), .width = tgx_itemsize[x->dtype], .skip_nan = skip_nan};
     tgx_part dense;
     tgx_rooms_open(&job.rooms, c->scratch, c->notes[1], job.n * job.width);
     if (c->notes[2]) {
