@@ -86,6 +86,20 @@ def test_median_of_a_long_row(dtype, n):
         assert not len(there) or index == np.flatnonzero(row == expected)[0]
 
 
+@pytest.mark.parametrize("n", [30, 511, 512, 4097, LONG])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int32", "int16", "int8", "uint8"])
+def test_the_kth_of_a_row(dtype, n):
+    a = _drawn(dtype, n)
+    for row in (a, np.sort(a)[::-1].copy(), np.where(np.arange(n) % 8, a[1], a), np.resize(a[:12], n)):
+        values, x = np.sort(row), tg.from_numpy(row)
+        for k in (1, 17, n // 3, n // 2, n - 20, n - 1, n):
+            value, index = x.kthvalue(k)
+            np.testing.assert_equal(value.item(), values[k - 1])
+            np.testing.assert_equal(row[index], values[k - 1])
+        both = tg.stack([x, x.flip(0)], 1).kthvalue(n // 2, 0, keepdim=True)
+        np.testing.assert_equal(both.values.numpy(), np.repeat(values[n // 2 - 1], 2).reshape(1, 2))
+
+
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "float64", "complex128"])
 def test_what_a_large_mask_selects(threads, dtype):
     g = np.random.default_rng(1)

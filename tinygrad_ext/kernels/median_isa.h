@@ -66,7 +66,7 @@ enum { LANES_f32 = 16, LANES_i32 = 16, LANES_f64 = 8, LANES_i64 = 8 };
 
 /* Median of three as pivot keeps sorted rows quick; a row made to defeat it costs n * n / 4 comparisons at worst. What is no number
  * ends the search as a pivot, and as an element counts as above. COUNT: holds PART, in lanes as wide as elements. */
-#define SELECT(TAG, T, COUNT, KEEP) \
+#define SELECT(TAG, T, COUNT, LEAST, MOST, KEEP) \
 static int64_t below_##TAG(const T *x, int64_t n, T pivot) { \
     int64_t all = 0; \
     for (int64_t at = 0; at < n; at += PART) { \
@@ -99,12 +99,13 @@ static T select_##TAG(T *x, int64_t n, int64_t k) { \
 static T of_sample_##TAG(const T *x, int64_t sample, int64_t step, int64_t k, T *room) { \
     for (int64_t i = 0; i < sample; i++) room[i] = x[step * i + somewhere(i, step)]; \
     return select_##TAG(room, sample, k); } \
-/* Element k of n in their order, the median: whether it lies between the two of the sample; and how many are numbers. */ \
+/* Element k of n in their order: whether it lies between two of the sample, or beyond one near an end; and how many are numbers. */ \
 static int between_##TAG(const T *x, int64_t n, int64_t k, T *room, T *found, int64_t *numbers) { \
     const int64_t sample = n / EACH < SAMPLE ? n / EACH : SAMPLE, step = n / sample, margin = margin_of(sample); \
+    const int64_t middle = (int64_t)((double)k / (double)n * (double)sample), first = middle - margin, last = middle + margin; \
     int64_t below = 0, kept = 0, some = 0; \
-    const T lo = of_sample_##TAG(x, sample, step, sample / 2 - margin, room); \
-    const T hi = of_sample_##TAG(x, sample, step, sample / 2 + margin, room); \
+    const T lo = first < 0 ? LEAST : of_sample_##TAG(x, sample, step, first, room); \
+    const T hi = last >= sample ? MOST : of_sample_##TAG(x, sample, step, last, room); \
     for (int64_t at = 0; at < n; at += PART) { \
         const int64_t end = at + PART < n ? at + PART : n; \
         COUNT less = 0, there = 0; \
@@ -115,21 +116,21 @@ static int between_##TAG(const T *x, int64_t n, int64_t k, T *room, T *found, in
     if (k < below || k >= below + kept) return 0; \
     *found = select_##TAG(room, kept, k - below); \
     return 1; } \
-static int64_t row_##TAG(const void *row, int64_t n, int skip_nan, void *memory) { \
+static int64_t row_##TAG(const void *row, int64_t n, int64_t k, void *memory) { \
     const T *x = (const T *)row; \
     T *room = (T *)memory; \
     int64_t count = 0, at = 0; \
     T value = 0; \
-    int known = n >= LONG && between_##TAG(x, n, (n - 1) / 2, room, &value, &count); \
+    int known = n >= LONG && between_##TAG(x, n, k < 0 ? (n - 1) / 2 : k, room, &value, &count); \
     if (n < LONG) for (int64_t i = 0; i < n; i++) count += x[i] == x[i]; \
-    if (count < n && !skip_nan) \
+    if (count < n && (k == TGX_MEDIAN || k >= count)) \
         for (int64_t i = 0; i < n; i++) if (x[i] != x[i]) return i; \
     if (!count) return 0; \
-    if (count < n || !known) { \
+    if ((count < n && k < 0) || !known) { \
         count = 0; \
         for (int64_t i = 0; i < n; i++) { const T v = x[i]; room[count] = v; count += v == v; } \
         if (!count) return 0;       /* another thread has overwritten it */ \
-        value = select_##TAG(room, count, (count - 1) / 2); } \
+        value = select_##TAG(room, count, k < 0 ? (count - 1) / 2 : k < count ? k : count - 1); } \
     for (; at + LOOK <= n; at += LOOK) { \
         COUNT found = 0; \
         for (int64_t i = at; i < at + LOOK; i++) found |= x[i] == value; \
@@ -137,13 +138,13 @@ static int64_t row_##TAG(const void *row, int64_t n, int skip_nan, void *memory)
     for (; at < n; at++) if (x[at] == value) return at; \
     return 0; }     /* another thread has overwritten it */
 
-SELECT(u8, uint8_t, int16_t, KEEP_EACH)
-SELECT(i8, int8_t, int16_t, KEEP_EACH)
-SELECT(i16, int16_t, int16_t, KEEP_EACH)
-SELECT(i32, int32_t, int32_t, WIDE_KEEP)
-SELECT(i64, int64_t, int64_t, WIDE_KEEP)
-SELECT(f32, float, int32_t, WIDE_KEEP)
-SELECT(f64, double, int64_t, WIDE_KEEP)
+SELECT(u8, uint8_t, int16_t, 0, UINT8_MAX, KEEP_EACH)
+SELECT(i8, int8_t, int16_t, INT8_MIN, INT8_MAX, KEEP_EACH)
+SELECT(i16, int16_t, int16_t, INT16_MIN, INT16_MAX, KEEP_EACH)
+SELECT(i32, int32_t, int32_t, INT32_MIN, INT32_MAX, WIDE_KEEP)
+SELECT(i64, int64_t, int64_t, INT64_MIN, INT64_MAX, WIDE_KEEP)
+SELECT(f32, float, int32_t, -INFINITY, INFINITY, WIDE_KEEP)
+SELECT(f64, double, int64_t, -INFINITY, INFINITY, WIDE_KEEP)
 
 const tgx_median_row ISA(tgx_medians)[TGX_NTYPES] = {
     [TGX_U8] = row_u8, [TGX_I8] = row_i8, [TGX_I16] = row_i16, [TGX_I32] = row_i32,

@@ -1,4 +1,4 @@
-/* Kernels of median and nanmedian: each row is copied together and its lower median selected. See median_isa.h. */
+/* Kernels of median, nanmedian and kthvalue: rows are copied together, and of each one element selected. See median_isa.h. */
 #include <math.h>
 #include "isa.h"
 #include "median.h"
@@ -12,9 +12,9 @@ typedef struct {
     const char *x;
     char *values;
     int64_t *indices; /* NULL: not wanted */
-    int64_t n;
+    int64_t n, k;  /* k: as a row's function takes it */
     tgx_median_row of_row;
-    int width, skip_nan;
+    int width;
     tgx_rooms rooms;
 } job_t;
 
@@ -29,7 +29,7 @@ static int median_rows(void *context, ptrdiff_t lo, ptrdiff_t hi) {
     void *room = tgx_rooms_enter(&job->rooms);
     for (ptrdiff_t i = lo; i < hi; i++) {
         const char *row = job->x + i * job->n * job->width;
-        int64_t at = job->of_row(row, job->n, job->skip_nan, room);
+        int64_t at = job->of_row(row, job->n, job->k, room);
         memcpy(job->values + i * job->width, row + at * job->width, (size_t)job->width);
         if (job->indices) job->indices[i] = at;
     }
@@ -57,10 +57,10 @@ static void ask_rooms(tgx_call *c, int64_t n, int together) {
     c->scratch_bytes = c->notes[1] * tgx_rooms_pitch((n < count ? n : count) * width) + (together ? align(count * width) : 0);
 }
 
-/* Lower medians of the rows of x, row-major or to be copied together. */
-static int medians(tgx_call *c, const tgx_tensor *x, tgx_tensor *indices, int skip_nan) {
+/* One element of each row of x, row-major or to be copied together. */
+static int medians(tgx_call *c, const tgx_tensor *x, tgx_tensor *indices, int64_t k) {
     job_t job = {.x = x->data, .values = tgx_out(c, 0)->data, .indices = indices ? (int64_t *)indices->data : NULL, .n = c->notes[0],
-                 .of_row = row_of(x->dtype), .width = tgx_itemsize[x->dtype], .skip_nan = skip_nan};
+                 .of_row = row_of(x->dtype), .width = tgx_itemsize[x->dtype], .k = k};
     tgx_part dense;
     tgx_rooms_open(&job.rooms, c->scratch, c->notes[1], job.n * job.width);
     if (c->notes[2]) {
@@ -91,22 +91,22 @@ static int run_nothing(tgx_tensor *out) {
     return 0;
 }
 
-static int whole_run(tgx_call *c, int skip_nan) {
+static int whole_run(tgx_call *c, int64_t k) {
     const tgx_tensor *x = tgx_in(c, 0);
-    return x->count ? medians(c, x, NULL, skip_nan) : run_nothing(tgx_out(c, 0));
+    return x->count ? medians(c, x, NULL, k) : run_nothing(tgx_out(c, 0));
 }
-static int median_run(tgx_call *c) { return whole_run(c, 0); }
-static int nanmedian_run(tgx_call *c) { return whole_run(c, 1); }
+static int median_run(tgx_call *c) { return whole_run(c, TGX_MEDIAN); }
+static int nanmedian_run(tgx_call *c) { return whole_run(c, TGX_NANMEDIAN); }
 TGX_KERNEL(median, whole_shape, median_run, 0)
 TGX_KERNEL(nanmedian, whole_shape, nanmedian_run, 0)
 
 /* ---- along a dimension: (self, dim, keepdim) --------------------------------------------------------------------- */
 
-static int along_shape(tgx_call *c) {
+static int shape_along(tgx_call *c, int arg, int keepdim) {
     const tgx_tensor *x = tgx_in(c, 0);
-    if (tgx_wrap_arg(c, 1, x->rank)) return TGX_FAILED;
-    int dim = (int)tgx_int(c, 1);
-    for (int k = 0; k < 2; k++) tgx_reduced(c, k, x, (uint64_t)1 << dim, (int)tgx_int(c, 2), k ? TGX_I64 : x->dtype);
+    if (tgx_wrap_arg(c, arg, x->rank)) return TGX_FAILED;
+    int dim = (int)tgx_int(c, arg);
+    for (int k = 0; k < 2; k++) tgx_reduced(c, k, x, (uint64_t)1 << dim, (int)tgx_int(c, keepdim), k ? TGX_I64 : x->dtype);
     if (x->rank && x->sizes[dim] == 0)
         return tgx_fail(c, TGX_INDEX_ERROR, "%s(): Expected reduction dim %d to have non-zero size: self has shape %s", c->title, dim,
                         tgx_shape_text(x));
@@ -115,15 +115,31 @@ static int along_shape(tgx_call *c) {
     return 0;
 }
 
-static int along_run(tgx_call *c, int skip_nan) {
+static int run_along(tgx_call *c, int dim, int64_t k) {
     const tgx_tensor *x = tgx_in(c, 0);
     tgx_part rows;
     if (x->count == 0) return 0;
     tgx_part_of(&rows, x);
-    for (int i = (int)tgx_int(c, 1); i < x->rank - 1; i++) tgx_part_swap(&rows, i, i + 1); /* the dimension goes last */
-    return medians(c, &rows.t, tgx_out(c, 1), skip_nan);
+    for (int i = dim; i < x->rank - 1; i++) tgx_part_swap(&rows, i, i + 1); /* the dimension goes last */
+    return medians(c, &rows.t, tgx_out(c, 1), k);
 }
-static int median_dim_run(tgx_call *c) { return along_run(c, 0); }
-static int nanmedian_dim_run(tgx_call *c) { return along_run(c, 1); }
+
+static int along_shape(tgx_call *c) { return shape_along(c, 1, 2); }
+static int median_dim_run(tgx_call *c) { return run_along(c, (int)tgx_int(c, 1), TGX_MEDIAN); }
+static int nanmedian_dim_run(tgx_call *c) { return run_along(c, (int)tgx_int(c, 1), TGX_NANMEDIAN); }
 TGX_KERNEL(median_dim, along_shape, median_dim_run, 0)
 TGX_KERNEL(nanmedian_dim, along_shape, nanmedian_dim_run, 0)
+
+/* ---- the k-th along a dimension, from 1 on: (self, k, dim, keepdim) ----------------------------------------------- */
+
+static int kth_shape(tgx_call *c) {
+    const tgx_tensor *x = tgx_in(c, 0);
+    if (shape_along(c, 2, 3)) return TGX_FAILED;
+    const int64_t dim = tgx_int(c, 2), k = tgx_int(c, 1), n = x->rank ? x->sizes[dim] : 1;
+    if (k < 1 || k > n)
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "kthvalue(): selected number k out of range for dimension %lld: k=%lld, size %lld", (long long)dim,
+                        (long long)k, (long long)n);
+    return 0;
+}
+static int kth_run(tgx_call *c) { return run_along(c, (int)tgx_int(c, 2), tgx_int(c, 1) - 1); }
+TGX_KERNEL(_kth, kth_shape, kth_run, 0)

@@ -1,7 +1,9 @@
 """Sorting and selection along a dimension. Every sort is stable; NaN is greater than everything else."""
 
 from tinygrad_ext.ops import forward
+from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.record import op
+from tinygrad_ext.ops.reduce import select_back
 from tinygrad_ext.ops.samples import Sample, zeros
 from tinygrad_ext.ops.shapes import wrapped
 
@@ -126,6 +128,8 @@ def _kthvalue(self, k, dim, keepdim):
     if not 1 <= k <= n:
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {dim}: k={k}, size {n}")
     near_end = 2 * k > n + 1
+    if (n - k + 1 if near_end else k) > max(16, n // 64) and self.dtype.name != "bool":
+        return fused._kth(self, k, dim, keepdim)
     values, indices = self.topk(n - k + 1 if near_end else k, dim, near_end)
     if not self.dim():
         return values, indices
@@ -141,6 +145,23 @@ def _reference_kth(self, k, dim=-1, keepdim=False):
     at = [k - 1] if keepdim else k - 1
     return values.take(at, dim), order.take(at, dim)
 
+
+op(
+    "aten::_kth(Tensor self, int k, int dim, bool keepdim) -> (Tensor values, Tensor indices)",
+    batch="dims",
+    kernel="_kth",
+    types="int float",
+    variants="function",
+    where="_fused",
+    grad={"self": lambda grad, self_shape, dim, keepdim, indices: select_back(grad, self_shape, dim, keepdim, indices)},
+    jvp=forward.reduced,
+    samples=lambda make: [
+        Sample(x, k, d, k < 2) for x, d in _rows(make) if x.numel() for k in (1, 2, 3) if k <= (x.shape or (1,))[d]
+    ],
+    reference=_reference_kth,
+    errors=[(lambda: fused._kth(zeros(2, 3), 4, 1, False), RuntimeError, "selected number k out of range")],
+    doc="kthvalue by selection.",
+)
 
 op(
     "aten::kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
