@@ -26,6 +26,39 @@ def test_writing_over_an_input_is_refused(call):
         call(tg.arange(4.0), tg.tensor([0, 1]))
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, one: x.index_add_(0, x, one),
+        lambda x, one: x.index_copy_(0, x, one),
+        lambda x, one: x.index_fill_(0, x, 1),
+        lambda x, one: x.index_reduce_(0, x, one, "amax"),
+        lambda x, one: x.index_put_((x,), one[0]),
+        lambda x, one: x.__setitem__(x, 1),
+        lambda x, one: x.scatter_(0, x, 1),
+        lambda x, one: x.scatter_add_(0, x, one),
+        lambda x, one: x.scatter_reduce_(0, x, one, "sum"),
+        lambda x, one: x.put_(x, one),
+        lambda x, one: tg.take(one, x, out=x),
+        lambda x, one: tg.index_select(one, 0, x, out=x),
+        lambda x, one: x.index_put_((x[:2],), one[0]),
+        lambda x, one: x.__setitem__(one[:1], x[:1]),
+    ],
+)
+def test_an_index_that_is_written_to_is_refused(call):
+    x = tg.tensor([0, 1, 2])
+    with pytest.raises(RuntimeError, match="unsupported operation: some elements of the input"):
+        call(x, tg.ones(3, dtype=tg.int64))
+    assert x.tolist() == [0, 1, 2]
+
+
+def test_masks_over_themselves_and_values_beside_an_index_are_taken():
+    mask = tg.tensor([True, False])
+    assert mask.index_put_((mask,), tg.tensor(False)).tolist() == [False, False]
+    x = tg.arange(3.0)
+    assert x.index_fill_(0, tg.tensor([1]), x[0]).tolist() == [0, 0, 2]
+
+
 def test_other_parts_of_the_same_memory_are_taken():
     x = tg.arange(8.0)
     assert tg.cat([x[:2], x[2:4]], out=x[4:]).tolist() == [0, 1, 2, 3]

@@ -185,7 +185,7 @@ op(
     },
     jvp="linear",
     samples=_puts,
-    tags="data_dependent_grad moves",  # a mask among the indices
+    tags="data_dependent_grad moves others_apart",  # a mask among the indices
     reference=_reference_put,
     doc="Write values, which broadcast, to the elements at index tensors; with accumulate they are added, repeated "
     "indices as "

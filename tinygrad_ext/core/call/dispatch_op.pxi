@@ -182,13 +182,17 @@ cdef class Op:
         self.knows_meta = is_view or shape_rule == "kernel" or self.pair != NULL
         self.makes_list = makes_list
         self.any_device = any_device
-        self.apart = "apart" in words or "others_apart" in words or (self.pair != NULL and self.pair.flags & TGX_APART)
+        names = [a.name for a in self.schema.args]
+        self.only_apart = names.index("index") if "index_apart" in words else -1
+        self.index_itself = names.index("index") if "index_itself" in words else -1
+        self.apart = ("apart" in words or "others_apart" in words or self.only_apart >= 0
+                      or (self.pair != NULL and self.pair.flags & TGX_APART))
         self.first_apart = "others_apart" in words
         self.exact_inplace = "exact_inplace" in words
         self.fills = "fills" in words
         self.exact = "exact" in words or self.exact_inplace or (self.kind != POINTWISE and "casts" not in words)
         self.bytes = "bytes" in words
-        self.adopts = [a.name for a in self.schema.args].index("dtype") if "adopts" in words else -1
+        self.adopts = names.index("dtype") if "adopts" in words else -1
         self.is_factory = not any_device and any([self.args[i].kind == A_DEVICE for i in range(self.nargs)])
         self.traits = BROUGHT if self.is_factory or any([self.args[i].kind == A_DTYPE for i in range(self.nargs)]) else 0
 

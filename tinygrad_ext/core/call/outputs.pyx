@@ -128,19 +128,23 @@ cdef bint _both_here(int a, int b) noexcept:
 cdef int check_inputs(Op op, PyObject **args, Tensor out, int64_t count, bint inplace) except -1:
     """Refuse a target that has elements in common with an input, where the record says that PyTorch does.
 
-    count: elements that it will have after it is resized, which PyTorch does in place; -1 for those it has. An index that
-    is the target as a whole is read before anything is written to.
+    count: elements that it will have after it is resized, which PyTorch does in place; -1 for those it has.
     """
     cdef int k
-    check_writable(out, op.title)
+    if inplace and op.pair != NULL and op.pair.flags & TGX_REPEATS_INPLACE:
+        check_readonly(out, op.title)
+    else:
+        check_writable(out, op.title)
     for k in range(max(op.first_apart, 1 if inplace else 0), op.ntensors):
         o = <object>args[op.tensors[k]]
+        if op.only_apart >= 0 and op.tensors[k] != op.only_apart:
+            continue
         if isinstance(o, Tensor):
-            if _covers(out, count, <Tensor>o) and not (k and o is out and is_integral(out.tid) and out.tid != TGX_BOOL):
+            if _covers(out, count, <Tensor>o) and not (o is out and op.tensors[k] == op.index_itself):
                 refuse_shared(op)
         elif isinstance(o, (list, tuple)):
-            for t in o:
-                if isinstance(t, Tensor) and _covers(out, count, <Tensor>t):
+            for t in o:     # a mask is read before anything is written
+                if isinstance(t, Tensor) and _covers(out, count, <Tensor>t) and not (t is out and out.tid == TGX_BOOL):
                     refuse_shared(op)
     return 0
 
