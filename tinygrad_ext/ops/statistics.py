@@ -272,12 +272,12 @@ for _name in ("quantile", "nanquantile"):
 # ---- integrals -----------------------------------------------------------------------------------------------------
 
 
-def _steps(y, x, dim):
+def _steps(name, y, x, dim):
     """Widths between the places of samples, to be multiplied with what lies along dim."""
     if x.dim() == 1:
         if x.shape[0] != y.shape[dim]:
             raise RuntimeError(
-                "trapezoid(): There must be one `x` value for each sample point: got "
+                f"{name}: There must be one `x` value for each sample point: got "
                 f"{x.shape[0]} places for {y.shape[dim]} samples along dimension {dim}"
             )
         widths = x.diff()
@@ -288,25 +288,36 @@ def _steps(y, x, dim):
 
 def _areas(y, width, dim):
     n = y.shape[dim]
-    if n == 0:
-        return y.narrow(dim, 0, 0) * 1.0 if not y.dtype.is_floating_point else y.narrow(dim, 0, 0)
-    return (y.narrow(dim, 0, n - 1) + y.narrow(dim, 1, n - 1)) * width / 2
+    last = max(n - 1, 0)
+    return (y.narrow(dim, 0, last) + y.narrow(dim, n - last, last)) * width / 2
 
 
-def _wrapped(y, dim):
+def _wrapped(name, y, dim):
     if y.dim() == 0:
-        raise IndexError("Dimension specified as -1 but tensor has no dimensions: trapezoid() takes samples along one")
+        raise IndexError(f"Dimension specified as -1 but tensor has no dimensions: {name}() takes samples along one")
     return wrapped(dim, y.dim())
 
 
+def _refuse_bool(name, y, x=None):
+    if tg.bool in (y.dtype, y.dtype if x is None else x.dtype):
+        which = "`y`" if x is None else "`x` or `y`"
+        raise RuntimeError(f"{name}: received a bool input for {which}, but bool is not supported; make numbers of it")
+
+
 def _trapezoid_x(y, x, dim):
-    dim = _wrapped(y, dim)
-    return _areas(y, _steps(y, x, dim), dim).sum(dim)
+    dim = _wrapped("trapezoid", y, dim)
+    if not y.shape[dim]:
+        return y.sum(dim, dtype=y.dtype)
+    _refuse_bool("trapezoid", y, x)
+    return _areas(y, _steps("trapezoid", y, x, dim), dim).sum(dim)
 
 
 def _trapezoid_dx(y, dx, dim):
-    dim = _wrapped(y, dim)
+    dim = _wrapped("trapezoid", y, dim)
     n = y.shape[dim]
+    if not n:
+        return y.sum(dim, dtype=y.dtype)
+    _refuse_bool("trapezoid", y)
     if n < 2 or not (y.dtype.is_floating_point or y.dtype.is_complex):
         return _areas(y, dx, dim).sum(dim)
     ends = (y.select(dim, 0) + y.select(dim, -1)) / 2
@@ -314,12 +325,14 @@ def _trapezoid_dx(y, dx, dim):
 
 
 def _cumulative_x(y, x, dim):
-    dim = _wrapped(y, dim)
-    return _areas(y, _steps(y, x, dim), dim).cumsum(dim)
+    dim = _wrapped("cumulative_trapezoid", y, dim)
+    _refuse_bool("cumulative_trapezoid", y, x)
+    return _areas(y, _steps("cumulative_trapezoid", y, x, dim), dim).cumsum(dim)
 
 
 def _cumulative_dx(y, dx, dim):
-    dim = _wrapped(y, dim)
+    dim = _wrapped("cumulative_trapezoid", y, dim)
+    _refuse_bool("cumulative_trapezoid", y)
     return _areas(y, dx, dim).cumsum(dim)
 
 
