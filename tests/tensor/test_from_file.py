@@ -37,6 +37,16 @@ def test_storages_over_shared_files_make_them(tmp_path):
     assert tg.UntypedStorage.from_file(str(path)).nbytes() == 0
 
 
+def test_what_shows_a_shared_file_knows_its_name(tmp_path):
+    path = str(tmp_path / "numbers")
+    whole = tg.from_file(path, shared=True, size=4)
+    assert whole.untyped_storage().filename == path == whole[1:].untyped_storage().filename
+    assert whole.view(tg.int32).untyped_storage().filename == path
+    for other in (tg.from_file(path, size=4), whole.clone(), tg.ones(2), tg.ones(2, device="meta")):
+        assert other.untyped_storage().filename is None
+    assert tg.from_numpy(np.memmap(path, "f4")).untyped_storage().filename is None
+
+
 def test_what_is_refused(tmp_path):
     with pytest.raises(RuntimeError, match="unable to open .*nothing: there is no such file"):
         tg.from_file(tmp_path / "nothing", size=1)

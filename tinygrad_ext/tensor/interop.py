@@ -1,7 +1,6 @@
 """Tensors and other libraries' arrays: NumPy, DLPack, the buffer protocol."""
 
 import operator
-import os
 
 from tinygrad_ext.core.call import construct
 from tinygrad_ext.core.call import interop as _core
@@ -258,28 +257,10 @@ def from_file(filename, shared=None, size=0, *, dtype=None, layout=None, device=
     wanted = operator.index(size) * dtype.itemsize
     if wanted < 0:
         raise RuntimeError(f"from_file(): size must not be negative, got {size}")
+    from tinygrad_ext.tensor.mapped_files import mapped_file  # lazy: most programs map no files
+
     mapped = mapped_file(filename, shared, wanted)
     return frombuffer(mapped, dtype=dtype) if wanted else functions["empty"]((0,), dtype=dtype)
-
-
-def mapped_file(filename, shared, wanted):
-    """The first bytes of a file as memory, None where none are wanted; if shared, the file is made and made longer."""
-    import mmap  # lazy: most programs map no files
-
-    if not shared and not os.path.exists(filename):
-        raise RuntimeError(
-            f"from_file(): unable to open {os.fspath(filename)}: there is no such file; shared=True makes it"
-        )
-    with open(os.open(filename, os.O_RDWR | os.O_CREAT, 0o666) if shared else filename, "r+b" if shared else "rb") as f:
-        have = f.seek(0, os.SEEK_END)
-        if have < wanted and not shared:
-            raise RuntimeError(
-                f"from_file(): {os.fspath(filename)} has {have} bytes, and {wanted} are wanted: shared=True adds them"
-            )
-        if have < wanted:
-            f.truncate(wanted)
-        access = mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY
-        return mmap.mmap(f.fileno(), wanted, access=access) if wanted else None
 
 
 METHODS = {

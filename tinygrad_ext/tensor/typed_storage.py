@@ -24,13 +24,12 @@ class TypedStorage:
         device: the cpu, or meta, where a storage has a size and no numbers.
     """
 
-    __slots__ = ("_file", "_shown")
+    __slots__ = ("_shown",)
 
     def __init__(self, content=0, *, wrap_storage=None, dtype=None, device=None):
         dtype = dtype or get_default_dtype()
         meta = require_place("TypedStorage", device)
         if wrap_storage is not None:
-            self._file = wrap_storage.filename
             self._shown = functions["empty"](0, dtype=dtype).set_(wrap_storage)
         elif (count := size_asked(content)) is not None or isinstance(content, bool):
             self._shown = functions["empty"](int(content) if count is None else count, dtype=dtype)
@@ -158,7 +157,7 @@ class TypedStorage:
 
     _untyped_storage = property(lambda self: self.untyped())
     _cdata = property(lambda self: self.untyped()._cdata)
-    filename = property(lambda self: getattr(self, "_file", None))  # of what from_file gives of a shared file
+    filename = property(lambda self: self.untyped().filename)
     is_cuda = property(lambda self: False)
 
     def cpu(self):

@@ -3,13 +3,14 @@
 import sys
 
 from tinygrad_ext.core.call import interop as _core
+from tinygrad_ext.core.call.construct import lender
 from tinygrad_ext.core.call.elsewhere import class_name
 from tinygrad_ext.core.data import storage as _storage
 from tinygrad_ext.core.data.devices import copy_of
-from tinygrad_ext.core.data.dtype import device, get_default_dtype
+from tinygrad_ext.core.data.dtype import by_name, device, get_default_dtype
 from tinygrad_ext.core.data.shared import block_of
 from tinygrad_ext.tensor import sharing, unset
-from tinygrad_ext.tensor.interop import from_numpy, mapped_file
+from tinygrad_ext.tensor.interop import from_numpy, frombuffer
 from tinygrad_ext.tensor.typed_storage import TypedStorage, contiguous_place, new_storage, require_place
 
 
@@ -44,13 +45,16 @@ class UntypedStorage:
     @staticmethod
     def from_file(filename, shared=False, nbytes=0):
         """The first bytes of a file; written back to it where they are shared, which makes a file that is not there."""
-        import numpy as np  # lazy, as below: it takes as long as the whole import
+        from tinygrad_ext.tensor.mapped_files import mapped_file  # lazy: most programs map no files
 
-        made = from_numpy(np.frombuffer(mapped_file(filename, shared, nbytes) or bytearray(), "u1")).untyped_storage()
-        made.filename = filename if shared else None
-        return made
+        mapped = mapped_file(filename, shared, nbytes)
+        return UntypedStorage(0) if mapped is None else frombuffer(mapped, dtype=by_name["uint8"]).untyped_storage()
 
-    filename = None  # of what from_file gives of a shared file
+    @property
+    def filename(self):
+        """The name of the file that from_file shows where it is shared, else None."""
+        return None if self._storage is None else getattr(lender(self._storage), "shared_name", None)
+
     _bytes = 0  # of one on meta
 
     def untyped(self):

@@ -17,7 +17,7 @@ from tinygrad_ext.core.data.boxed cimport as_int
 from tinygrad_ext.core.call.dispatch cimport state
 from tinygrad_ext.core.data.dtype cimport CPU, META, complex_of, default_id, device_id, dtype as DType, dtype_of, promoted
 from tinygrad_ext.core.data.geometry cimport LARGEST_MEMORY, reach
-from tinygrad_ext.core.data.storage cimport borrow_storage
+from tinygrad_ext.core.data.storage cimport Storage, borrow_storage
 from tinygrad_ext.core.data.tensor cimport DERIVED, READONLY, Tensor, blank, empty, finish, write_scalar
 from tinygrad_ext.core.data.types cimport (
     ITEMSIZE, TGX_BOOL, TGX_C128, TGX_C64, TGX_F16, TGX_F32, TGX_F64, TGX_I16, TGX_I32, TGX_I64, TGX_I8, TGX_MAX_DIMS,

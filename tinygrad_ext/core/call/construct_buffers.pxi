@@ -34,6 +34,13 @@ cdef class BufferOwner:
         PyBuffer_Release(&self.view)
 
 
+def lender(Storage s not None):
+    """The object whose buffer a storage shows, None where there is none."""
+    if not isinstance(s.owner, BufferOwner) or <void *>(<BufferOwner>s.owner).view.obj == NULL:
+        return None
+    return (<BufferOwner>s.owner).view.obj
+
+
 cdef Tensor from_buffer(object data, bint copy):
     """A tensor over the memory of anything with the buffer protocol. Read-only lenders give read-only tensors."""
     cdef BufferOwner owner = BufferOwner.__new__(BufferOwner)
