@@ -184,3 +184,15 @@ def test_switches_of_attention_are_put_back(as_torch):
     with switches.sdp_kernel(enable_flash=False, enable_math=False):
         assert not switches.flash_sdp_enabled() and switches.mem_efficient_sdp_enabled()
     assert switches.flash_sdp_enabled() and switches.math_sdp_enabled()
+
+
+def test_modules_say_what_a_star_brings(as_torch):
+    from torch.nn import init
+    from torch.optim import optimizer
+
+    assert {"ones", "tensor", "float32", "FloatTensor", "no_grad"} <= set(as_torch.__all__)
+    assert not {"nn", "linalg", "sys"} & set(as_torch.__all__) and not any(n.startswith("_") for n in as_torch.__all__)
+    assert "kaiming_uniform_" in init.__all__ and "Optimizer" in optimizer.__all__
+    held = {}
+    exec("from torch import *", held)
+    assert held["FloatTensor"] is as_torch.FloatTensor and "nn" not in held

@@ -12,6 +12,7 @@ import contextlib
 import enum
 import functools
 import importlib
+import importlib.util
 import re
 import sys
 import types
@@ -176,6 +177,8 @@ def fill(module, place):
     former = _filled[module] = vars(module).get("__getattr__")
 
     def __getattr__(name):
+        if name == "__all__":
+            return _public(module)
         at = next((at for at in alike if _answers(at, name)), None)
         if former is not None:
             try:
@@ -186,6 +189,18 @@ def fill(module, place):
         return make(place if at is None else at, name)
 
     module.__getattr__ = __getattr__
+
+
+def _public(module):
+    """What `from module import *` brings: all that is not private, without modules."""
+    held = vars(module)
+    return [
+        name
+        for name in dir(module)
+        if not name.startswith("_")
+        and not isinstance(held.get(name), types.ModuleType)
+        and (name in held or importlib.util.find_spec(f"{module.__name__}.{name}") is None)
+    ]
 
 
 def _shown(found):
