@@ -83,7 +83,7 @@ op(
     samples=lambda make: [Sample(*a) for a in _indices(make)],
     reference=_reference_gather,
     errors=[(_bad("gather"), RuntimeError, _OUTSIDE)],
-    tags="moves apart index_itself",
+    tags="moves apart itself:index",
     doc="out[i, j] = self[index[i, j], j] for dim=0, and so on. The index (int32 or int64) has self's rank and is no "
     "larger than self apart from `dim`; RuntimeError outside the bounds. With sparse_grad the gradient is sparse_coo, "
     "but in graphs and transforms.",

@@ -148,7 +148,7 @@ for _kind, _rules in (("Scalar", {}), ("Tensor", _OF_VALUE)):
         ],
         reference=_written,
         errors=[(_bad("index_fill", 1), IndexError, "index 5 is out of bounds for dimension 0 with size 2")],
-        tags="index_apart",
+        tags="apart:index",
         doc="Set the entries of one dimension that index (int64) names to one value: a number or a 0-dim tensor.",
     )
 

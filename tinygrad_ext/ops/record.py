@@ -66,7 +66,7 @@ A family file calls `op(schema, ...)` once for each overload. Nothing here impor
                 unset (values not defined), data_dependent (no answer on meta),
                 data_dependent_grad (no gradient on meta), moves (elements arrive as they are, whatever their dtype),
                 apart (what is written to shares no memory with an input), others_apart (with none but the first),
-                index_apart (not with index), index_itself (with apart: but index may be what is written to),
+                apart:index (with none but that one), itself:index (that one may be what is written to, as a whole),
                 fills (out= keeps its shape where it has as many elements as the result); of the dtype of out=: casts
                 (any that the result can be cast to, as with scalar) and exact (that of the result, as without), bytes
                 (bool or uint8), adopts (that is the dtype= which was left out), exact_inplace (exact, and so is the

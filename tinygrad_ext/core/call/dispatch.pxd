@@ -121,7 +121,7 @@ cdef class Op:
     cdef bint apart                 # what is written to must share no memory with an input: outputs.pyx
     cdef int first_apart            # ... from this one on; of an in-place form the input itself is none
     cdef int only_apart             # ... this argument alone, else -1
-    cdef int index_itself           # the argument that may be the target as a whole, else -1
+    cdef int may_be_target           # the argument that may be the target as a whole, else -1
     cdef bint exact                 # out= is of the dtype of the result
     cdef bint bytes                 # ... or of uint8
     cdef int adopts                 # the argument that the dtype of out= is taken for where it is None, or -1

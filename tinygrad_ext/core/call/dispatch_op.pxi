@@ -183,8 +183,9 @@ cdef class Op:
         self.makes_list = makes_list
         self.any_device = any_device
         names = [a.name for a in self.schema.args]
-        self.only_apart = names.index("index") if "index_apart" in words else -1
-        self.index_itself = names.index("index") if "index_itself" in words else -1
+        named = dict([word.split(":") for word in words if ":" in word])
+        self.only_apart = names.index(named["apart"]) if "apart" in named else -1
+        self.may_be_target = names.index(named["itself"]) if "itself" in named else -1
         self.apart = ("apart" in words or "others_apart" in words or self.only_apart >= 0
                       or (self.pair != NULL and self.pair.flags & TGX_APART))
         self.first_apart = "others_apart" in words

@@ -140,7 +140,7 @@ cdef int check_inputs(Op op, PyObject **args, Tensor out, int64_t count, bint in
         if op.only_apart >= 0 and op.tensors[k] != op.only_apart:
             continue
         if isinstance(o, Tensor):
-            if _covers(out, count, <Tensor>o) and not (o is out and op.tensors[k] == op.index_itself):
+            if _covers(out, count, <Tensor>o) and not (o is out and op.tensors[k] == op.may_be_target):
                 refuse_shared(op)
         elif isinstance(o, (list, tuple)):
             for t in o:     # a mask is read before anything is written
