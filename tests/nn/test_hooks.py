@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from collections import OrderedDict
 
 import pytest
 
@@ -207,3 +208,23 @@ def test_a_table_of_all_modules_is_put_back_with_what_it_held():
         assert calls == [1]
     finally:
         handle.remove()
+
+
+@pytest.mark.parametrize(
+    "register", ["forward_pre_hook", "forward_hook", "full_backward_pre_hook", "full_backward_hook"]
+)
+def test_hooks_of_a_module_that_pytorch_saved_are_called(register):
+    state = {**nn.Linear(2, 2).__dict__, "_forward_hooks": OrderedDict(), "_forward_pre_hooks": OrderedDict()}
+    for name in ("_live_hooks", "_backward_hooks", "_backward_pre_hooks", "_forward_hooks_with_kwargs"):
+        del state[name]
+    layer = nn.Linear.__new__(nn.Linear)
+    layer.__setstate__({**state, "_forward_hooks": OrderedDict({3: lambda *_: calls.append("saved")})})
+    calls, x = [], tg.ones(1, 2, requires_grad=True)
+    layer(x)
+    assert calls == ["saved"]
+    getattr(layer, f"register_{register}")(lambda *_: calls.append("later"))
+    layer(x).sum().backward()
+    assert sorted(calls) == ["later", "saved", "saved"]
+    layer._forward_hooks.clear()
+    layer(x).sum().backward()
+    assert len(calls) == (3 if register == "forward_hook" else 4)

@@ -329,6 +329,11 @@ class Module(Walking, Converting, Saving, Hooking):
             entries = attributes[name]
             if not (isinstance(entries, Registry) and entries.belongs_to(self)):
                 attributes[name] = Registry(self, entries)
+        # What PyTorch saved has plain dicts, which no call would look into, and lacks those of later versions.
+        for name in CALL_TABLES:
+            entries = attributes.get(name, ())
+            if not isinstance(entries, HookTable):
+                attributes[name] = HookTable(attributes.setdefault("_live_hooks", set()), name, entries)
 
     def _replicate_for_data_parallel(self):
         """A module of the same attributes, buffers and children, in dicts of its own, and without parameters.
