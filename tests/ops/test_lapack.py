@@ -217,5 +217,11 @@ def test_sides_of_a_triangle_may_have_another_floating_dtype():
         X = LINALG.solve_triangular(A, B, upper=True)
         assert X.dtype == one
         assert (X == 0.5).all()
+    for other in (tg.float32, tg.float64, tg.complex128):
+        A, B = tg.eye(3).cfloat() * 2j, tg.ones(3, 2, dtype=other)
+        assert tg.equal(LINALG.solve_triangular(A, B, upper=True), tg.full((3, 2), -0.5j))
+    B = tg.ones(3, 2, requires_grad=True)
+    LINALG.solve_triangular(A, B, upper=True).imag.sum().backward()
+    assert tg.equal(B.grad, tg.full((3, 2), -0.5))
     with pytest.raises(RuntimeError, match="same dtype"):
         LINALG.solve_triangular(tg.eye(3), tg.ones(3, 2).cfloat(), upper=True)

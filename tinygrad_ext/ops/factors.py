@@ -85,7 +85,8 @@ def _solve_triangular(A, B, upper, left, unitriangular):
     title = "linalg.solve_triangular"
     check_matrix(A, title, square=True)
     check_matrix(B, title, "B")
-    B = B.to(A.dtype) if A.is_floating_point() and B.is_floating_point() else B
+    fits = A.is_complex() or A.is_floating_point() and B.is_floating_point()
+    B = B.to(A.dtype) if fits and (B.is_floating_point() or B.is_complex()) else B
     check_same(A, B, title)
     if A.shape[-1] != B.shape[-2 if left else -1]:
         raise RuntimeError(
@@ -116,7 +117,8 @@ op(
         (lambda: tg.linalg.solve_triangular(zeros(2, 2), zeros(3, 2), upper=True), RuntimeError, "Incompatible shapes"),
     ],
     doc="X of A X = B, or of X A = B without left, for A (..., n, n) of which only the upper or the lower triangle is "
-    "read, its diagonal neither if unitriangular. B (..., n, k), of floats of any dtype; batches broadcast.",
+    "read, its diagonal neither if unitriangular. B (..., n, k), of floats of any dtype, and complex with A; batches "
+    "broadcast.",
 )
 
 
