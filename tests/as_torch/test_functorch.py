@@ -76,3 +76,20 @@ def test_places_that_libraries_import_at_the_top(as_torch):
     import torch.utils.tensorboard.writer as writer
 
     assert torch.GradScaler is torch.amp.GradScaler and writer.__name__.endswith("tensorboard")
+
+
+def test_questions_about_what_a_transform_carries(as_torch):
+    asked, x = as_torch._C._functorch, as_torch.ones(2, 3)
+
+    def seen(x):
+        bare = asked.get_unwrapped(x)
+        found.append((asked.is_batchedtensor(x), asked.is_gradtrackingtensor(x), asked.maybe_get_bdim(x), bare.shape))
+        return x.sum()
+
+    found = []
+    as_torch.func.vmap(seen)(x)
+    as_torch.func.jvp(seen, (x,), (x,))
+    assert found == [(True, False, 0, (2, 3)), (False, True, -1, (2, 3))]
+    assert not asked.is_gradtrackingtensor(x) and asked.maybe_get_bdim(x) == -1
+    with pytest.raises(RuntimeError, match="^No wrappers present!"):
+        asked.get_unwrapped(x)

@@ -3,15 +3,12 @@
 import enum
 
 from tinygrad_ext.func.batch import Batch as _Batch
+from tinygrad_ext.func.dual import Dual as _Dual
 
 from . import absent
 
 _WHY = "levels of transforms are opened by torch.func alone"
-globals().update(
-    absent.functions(
-        "_C._functorch", "_add_batch_dim _remove_batch_dim get_unwrapped maybe_get_bdim current_level", _WHY
-    )
-)
+globals().update(absent.functions("_C._functorch", "_add_batch_dim _remove_batch_dim current_level", _WHY))
 
 
 def is_batchedtensor(tensor):
@@ -22,6 +19,25 @@ def is_batchedtensor(tensor):
 def is_functorch_wrapped_tensor(tensor):
     """Whether a transform carries the tensor."""
     return hasattr(tensor, "level")
+
+
+def is_gradtrackingtensor(tensor):
+    """Whether forward-mode differentiation carries the tensor; reverse mode carries none, it runs on those of eager mode."""
+    return isinstance(getattr(tensor, "level", None), _Dual)
+
+
+def get_unwrapped(tensor):
+    """What the innermost transform carries the tensor for: all of the batch, or the value beside its tangent."""
+    if is_gradtrackingtensor(tensor):
+        return tensor.level.primal(tensor)
+    if is_batchedtensor(tensor):
+        return tensor.value
+    raise RuntimeError("No wrappers present! get_unwrapped() takes a tensor that a transform carries")
+
+
+def maybe_get_bdim(tensor):
+    """The dimension of the batch in what `get_unwrapped` gives, -1 where there is none."""
+    return 0 if is_batchedtensor(tensor) else -1
 
 
 def _switch(on, *setters):
