@@ -47,7 +47,7 @@ op(
         "complex": {"alpha == 1": "x + y", "else": "x + TIMES(alpha, y)"},
         "bool": "x | ((alpha != 0) & y)",
     },
-    grad={"self": "grad", "other": scaled},
+    grad={"self": "grad", "other": "grad * alpha"},
     operator="add",
     numbers="self other",
     samples=_with_alpha,

@@ -27,8 +27,8 @@ A family file calls `op(schema, ...)` once for each overload. Nothing here impor
     grad        {argument: rule}; a rule's parameter names say what it needs: grad, result, an argument,
                 <argument>_shape, _dtype, _device, _geometry (sizes, strides, offset), needs (which
                 arguments want a gradient), grads (several outputs), arrived (grads, None for those that have none);
-                "mul(grad, other)" calls one op and is the quickest, "grad" passes the gradient on, "zero" and "none"
-                give none; a key "a, b" is a joint rule
+                "mul(grad, other)" calls one op and is the quickest, "grad" passes the gradient on, "grad * alpha" does
+                where the number is 1, "zero" and "none" give none; a key "a, b" is a joint rule
     holomorphic True for an analytic function: the rules are derivatives, and of complex numbers give the conjugate of
                 what they make of the conjugate of the gradient
     batch       how it goes through vmap: "leading": further leading dimensions are taken as they are; "dims":

@@ -7,6 +7,7 @@ from tinygrad_ext.core.call.dispatch import Op, set_makers
 from tinygrad_ext.core.data import dtype, table
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.core.grad import custom, custom_call
+from tinygrad_ext.core.grad.rules import scaled
 from tinygrad_ext.core.loops import loop_tables as loops
 from tinygrad_ext.ops.record import BUILTIN
 from tinygrad_ext.ops.schema_default import name_of_number
@@ -90,7 +91,10 @@ set_makers(types_of, _node_name)
 
 
 def rule_function(record, rule, find):
-    """(callable, parameter names) of a rule: a function, or the text of one call such as "mul(grad, other)"."""
+    """(callable, parameter names) of a rule: a function, or the text of one call such as "mul(grad, other)", or of a
+    product with a number such as "grad * alpha"."""
+    if isinstance(rule, str) and rule.startswith("grad * "):
+        return scaled, ("grad", rule.removeprefix("grad * "))
     if isinstance(rule, str):
         name, _, rest = rule.rstrip(")").partition("(")
         return find(name), tuple(p.strip() for p in rest.split(","))
@@ -98,7 +102,7 @@ def rule_function(record, rule, find):
     if code is None:
         raise TypeError(
             f"{record.schema}: a derivative rule is a Python function whose parameters name what it needs, "
-            f'"zero", "none", "grad", or the text of one call; not {rule!r}'
+            f'"zero", "none", "grad", "grad * number", or the text of one call; not {rule!r}'
         )
     return rule, code.co_varnames[: code.co_argcount]
 
@@ -141,6 +145,34 @@ def _rule_params(record, schema, names):
     return out
 
 
+def _called(fn, params, schema, record):
+    """The Op that a rule's text calls, where it takes all that the parameters can be: there is nothing to bind then,
+    nor another overload to be asked."""
+    candidates = getattr(fn, "candidates", ())
+    if len(candidates) != 1 or len(schema.returns) != 1:
+        return None
+    (o,) = candidates
+    own, wanted = _arg_rows(schema, record), _arg_rows(o.schema, o.record)
+    if len(params) > len(wanted) or not all(flags & _FLAGS.DEFAULT for _, _, flags, _, _ in wanted[len(params) :]):
+        return None
+    return o if all(_takes(row, code, own) for row, code in zip(wanted, params)) else None
+
+
+def _takes(row, code, own):
+    """Whether an argument takes whatever a rule's parameter is; own: the arguments of the op that has the rule."""
+    _, kind, flags, size, _ = row
+    asks, is_list = code & 0xFF00, bool(flags & _FLAGS.LIST)
+    if asks in (_ASKS.GRAD, _ASKS.RESULT):
+        return kind == _KINDS["Tensor"] and not is_list
+    if asks not in (_ASKS.INPUT, _ASKS.SHAPE):
+        return False
+    _, given, told, count, _ = own[code & 0xFF]
+    if asks == _ASKS.SHAPE:
+        return kind == _KINDS["int"] and is_list and not told & _FLAGS.LIST
+    may = _FLAGS.OPTIONAL | _FLAGS.NUMBER | _FLAGS.ELEM_OPTIONAL
+    return kind == given and size == count and is_list == bool(told & _FLAGS.LIST) and not told & may & ~flags
+
+
 def _targets(record, names, tensors):
     """Numbers of the tensor arguments in a key of `grad`: "self" or "self, other"."""
     found = [n.strip() for n in names.split(",")]
@@ -161,11 +193,12 @@ def _rules(record, schema, find):
         if rule in ("zero", "none"):
             continue
         if rule == "grad":
-            rules.append((targets, None, []))
+            rules.append((targets, None, [], None, None))
             continue
         fn, names = rule_function(record, rule, find)
         params = _rule_params(record, schema, names)
-        rules.append((targets, fn, params))
+        factor = params[1] if fn is scaled else None
+        rules.append((targets, fn, params, _called(fn, params, schema, record), factor))
         for code in params:
             if code & 0xFF00 in _KEPT and code not in saved:
                 saved.append(code)
@@ -274,7 +307,7 @@ def _return_row(schema, r):
 def set_rules(o, find):
     """Give the op its derivative rules; False when a rule's text names a function that `find` does not know yet."""
     rules, saved = _rules(o.record, o.schema, find)
-    if any(fn is None and params for _, fn, params in rules):
+    if any(fn is None and params for _, fn, params, *_ in rules):
         return False
     o.set_rules(rules, saved, _read_outputs(rules), bool(o.record.holomorphic))
     return True
@@ -288,7 +321,7 @@ def set_rules_later(o, rules_from):
 def _read_outputs(rules):
     """Mask of the outputs whose gradients some rule reads, 0 for all: the others carry none."""
     mask = 0
-    for _, fn, params in rules:
+    for _, fn, params, *_ in rules:
         for code in params if fn is not None else (_ASKS.GRAD,):
             if code == _ASKS.GRADS:
                 return 0

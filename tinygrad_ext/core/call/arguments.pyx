@@ -17,7 +17,7 @@ from cpython.slice cimport PySlice_Check
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from cpython.unicode cimport PyUnicode_Check
 from tinygrad_ext.core.call.dispatch cimport ArgSpec
-from tinygrad_ext.core.data.dtype cimport DTYPES, device, dtype, dtype_id
+from tinygrad_ext.core.data.dtype cimport DTYPES, device, dtype, dtype_id, is_row
 from tinygrad_ext.core.call.elsewhere cimport class_name, how_to_convert
 from tinygrad_ext.core.call.overloaded cimport INDEX_DEPTH, brings_function, holds_overloaded, is_registered
 from tinygrad_ext.core.data.tensor cimport Tensor, exact, needs_grad
@@ -124,6 +124,15 @@ cdef int _accepts_any(int flags, object o) except -1:
     return 2 if brings_function(o) or (flags & F_NESTED and holds_overloaded(o, INDEX_DEPTH)) else 1
 
 
+cdef bint _all_ints(PyObject *row) noexcept:
+    """Whether the items of a tuple are nothing but ints, as those of sizes are."""
+    cdef Py_ssize_t i
+    for i in range(PyTuple_GET_SIZE(row)):
+        if not PyLong_CheckExact(<object>PyTuple_GET_ITEM(row, i)):
+            return False
+    return True
+
+
 cdef int _accepts(ArgSpec *s, PyObject *p) except -1:
     cdef object o
     cdef int got, all_of = 1
@@ -132,6 +141,8 @@ cdef int _accepts(ArgSpec *s, PyObject *p) except -1:
     o = <object>p
     if not s.flags & F_LIST:
         return _accepts_one(s.kind, s.flags, o)
+    if s.kind == A_INT and is_row(o) and _all_ints(p):
+        return 1
     if isinstance(o, (list, tuple)):
         for item in o:
             if item is None and s.flags & F_ELEM_OPTIONAL:

@@ -55,8 +55,11 @@ cdef struct Rule:
     uint64_t saves          # mask over Op.saved
     int nparams
     int[MAX_SAVED] params   # P_... in the high byte, number of the argument or output in the low one
+    int[MAX_SAVED] places   # where in Op.saved the parameter is, or -1
     bint identity
+    int factor              # place of a number that multiplies the gradient, which passes on where it is 1; -1: there is none
     PyObject *fn
+    PyObject *called        # the Op that fn is a call of, whose arguments the parameters are; NULL: it must be bound
 
 ctypedef object (*kernel_fn)(PyObject **args)
 

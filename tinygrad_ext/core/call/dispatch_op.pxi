@@ -93,6 +93,7 @@ cdef class Op:
             Py_XDECREF(self.args[i].default)
         for i in range(self.nrules):
             Py_XDECREF(self.rules[i].fn)
+            Py_XDECREF(self.rules[i].called)
         PyMem_Free(self.rules)
 
     def __repr__(self):
@@ -215,7 +216,8 @@ cdef class Op:
         settle_rules(self)
 
     def set_rules(self, rules, saved, output_mask, holomorphic):
-        """Derivative rules as (argument numbers, function or None, parameter codes), and what they make us save."""
+        """Derivative rules as (argument numbers, function or None, parameter codes, the Op that the function is a call of, the code
+        of the factor of "grad * factor"; None for neither), and what they make us save."""
         cdef int i, k
         cdef Rule *made = NULL
         if len(rules) > MAX_RULES or len(saved) > MAX_SAVED:
@@ -224,21 +226,24 @@ cdef class Op:
             made = <Rule *>PyMem_Calloc(len(rules), sizeof(Rule))
             if made == NULL:
                 raise MemoryError()
-        for i, (targets, fn, params) in enumerate(rules):
+        for i, (targets, fn, params, called, factor) in enumerate(rules):
             made[i].ntargets, made[i].nparams, made[i].saves = len(targets), len(params), 0
             for k, t in enumerate(targets):
                 made[i].targets[k] = t
             for k, code in enumerate(params):
-                made[i].params[k] = code
+                made[i].params[k], made[i].places[k] = code, saved.index(code) if code in saved else -1
                 if code in saved:
-                    made[i].saves |= <uint64_t>1 << saved.index(code)
+                    made[i].saves |= <uint64_t>1 << made[i].places[k]
+            made[i].factor = saved.index(factor) if factor is not None else -1
             made[i].identity = fn is None
-            made[i].fn = <PyObject *>fn
+            made[i].fn, made[i].called = <PyObject *>fn, NULL if called is None else <PyObject *>called
         if self.rules != NULL:          # another thread was quicker: its rules are the same, and whole
             PyMem_Free(made)
             return
-        for _, fn, _ in rules:
+        for _, fn, _, called, _ in rules:
             Py_INCREF(fn)
+            if called is not None:
+                Py_INCREF(called)
         self.nsaved, self.nrules = len(saved), len(rules)
         for i, code in enumerate(saved):
             self.saved[i] = code

@@ -28,7 +28,7 @@ cdef inline int _set_int(Frame *f, tgx_value *v, ArgSpec *spec, object given) ex
 
 cdef inline bint _set_plain(Frame *f, tgx_value *v, object given) except -1:
     """A tuple of nothing but ints, which reading does not change; whether it was one."""
-    cdef Py_ssize_t i, n = len(<tuple>given)
+    cdef Py_ssize_t i, n = PyTuple_GET_SIZE(given)
     v.tag, v.n, v.ints = TGX_INTS, <int>n, <int64_t *>_room(f, n)
     for i in range(n):
         if not PyLong_CheckExact(<object>PyTuple_GET_ITEM(given, i)):
@@ -39,7 +39,7 @@ cdef inline bint _set_plain(Frame *f, tgx_value *v, object given) except -1:
 
 cdef int _set_list(Frame *f, tgx_value *v, ArgSpec *spec, object given) except -1:
     cdef Py_ssize_t i, n
-    if type(given) is tuple and spec.kind == A_INT and _set_plain(f, v, given):
+    if spec.kind == A_INT and is_row(given) and _set_plain(f, v, given):
         return 0
     n = len(given) if isinstance(given, (list, tuple)) else max(spec.size, 1)
     if spec.kind == A_FLOAT:

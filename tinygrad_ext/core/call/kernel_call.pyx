@@ -23,7 +23,7 @@ from tinygrad_ext.core.data.boxed cimport as_float, as_int, as_ints, as_scalar, 
 from tinygrad_ext.core.call.matrix_error import LinAlgError
 from tinygrad_ext.core.call.dispatch cimport ArgSpec, MAX_ARGS, Op, forward, on_device, register_pair, set_kernel_caller
 from tinygrad_ext.core.data.dtype cimport (
-    CPU, META, default_id, device_flipped, device_for, device_id, dtype_id, dtype_of, flips_of, is_host, real_of,
+    CPU, META, default_id, device_flipped, device_for, device_id, dtype_id, dtype_of, flips_of, is_host, is_row, real_of,
 )
 from tinygrad_ext.core.data.geometry cimport ANY_ROOM
 from tinygrad_ext.core.call.kernel cimport *
@@ -52,6 +52,7 @@ cdef extern from "Python.h":
     int64_t PyLong_AsLongLong(object o) except? -1
     PyObject *PyErr_Occurred()
     PyObject *PyTuple_GET_ITEM(object o, Py_ssize_t i)
+    Py_ssize_t PyTuple_GET_SIZE(object o)
     const char *PyUnicode_AsUTF8(object o) except NULL
 
 cdef extern from "walk.h" nogil:

@@ -32,6 +32,11 @@ cdef int complex_of(int real) noexcept
 cdef int real_of(int pair) noexcept
 cdef object device_of(int id)
 cdef object make_size(int64_t *shape, int ndim)
+cdef object SIZE                        # the class of what it makes
+
+cdef inline bint is_row(object o) noexcept:
+    """Whether o is a tuple whose items are what it says they are, as sizes are."""
+    return type(o) is tuple or type(o) is SIZE
 
 cdef inline int device_for(int dtype, int device) noexcept:
     """The number of a device as a tensor of this dtype has it: memory of this process goes by the dtype."""

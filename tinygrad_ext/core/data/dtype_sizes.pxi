@@ -35,7 +35,7 @@ class Size(tuple):
         return Size, (tuple(self),)
 
 
-cdef object _Size = Size
+cdef object SIZE = Size
 
 cdef extern from "Python.h":
     void PyObject_GC_UnTrack(PyObject *o) noexcept
@@ -49,7 +49,7 @@ cdef extern from "Python.h":
 
 
 cdef object make_size(int64_t *shape, int ndim):
-    cdef object size = <object>(<_PyTypeSlots *>_Size).tp_alloc(<PyTypeObject *>_Size, ndim)
+    cdef object size = <object>(<_PyTypeSlots *>SIZE).tp_alloc(<PyTypeObject *>SIZE, ndim)
     # tp_alloc gave one reference and the cast another
     Py_DECREF(size)
     cdef int i
@@ -70,7 +70,7 @@ cdef object _part(object self, object index):
 cdef object _sized(tuple sizes):
     """Some of the sizes of a shape, as a shape."""
     cdef Py_ssize_t i, n = PyTuple_GET_SIZE(sizes)
-    cdef object size = <object>(<_PyTypeSlots *>_Size).tp_alloc(<PyTypeObject *>_Size, n), each
+    cdef object size = <object>(<_PyTypeSlots *>SIZE).tp_alloc(<PyTypeObject *>SIZE, n), each
     Py_DECREF(size)
     for i in range(n):
         each = <object>PyTuple_GET_ITEM(sizes, i)

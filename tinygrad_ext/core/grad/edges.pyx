@@ -47,6 +47,8 @@ cdef class CopySlices(Node):
     cdef int apply(self, PyObject **grads, PyObject **results, const unsigned char *needed) except -1:
         cdef Tensor b = self.base_like, v = self.view_like
         cdef PyObject *inner[1]
+        if grads[0] == NULL:
+            return 0
         grad = slot("copy_strided")(<object>grads[0], make_size(b.sizes, b.rank), b.stride())
         window = _window(grad, b, v, self.offset)
         slice_grad = slot("clone")(window)

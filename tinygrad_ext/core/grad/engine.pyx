@@ -17,9 +17,9 @@ from tinygrad_ext.core.loops.copy cimport single_one
 from tinygrad_ext.core.call.dispatch cimport state, tgx_state
 from tinygrad_ext.core.grad.events cimport apply_node
 from tinygrad_ext.core.grad.gradients cimport (
-    add_to_leaf, check_nan, explain, row, run_post_hooks, run_pre_hooks, run_tensor_hooks, sum_gradients, validated,
+    add_to_leaf, check_nan, explain, is_called, row, run_post_hooks, run_pre_hooks, run_tensor_hooks, sum_gradients, validated,
 )
-from tinygrad_ext.core.grad.edges cimport AccumulateGrad, CopySlices, gradient_edge
+from tinygrad_ext.core.grad.edges cimport AccumulateGrad, gradient_edge
 from tinygrad_ext.core.grad.node cimport Edge, Node
 from tinygrad_ext.core.grad.reach cimport Mark, Reach
 from tinygrad_ext.core.data.tensor cimport Tensor, needs_grad
@@ -293,7 +293,7 @@ cdef class Task:
                 return 0
             if self.observer is not None or n.hooks is not None:
                 self._apply_watched(n, e, results, needed)
-            elif _is_called(n, e.grads):
+            elif is_called(n, e.grads):
                 apply_node(n, e.grads, results, needed)
             if self.observer is None and n.hooks is not None and n.hooks.post is not None:
                 run_post_hooks(n, e.grads, results)
@@ -323,7 +323,7 @@ cdef class Task:
         """Run a node on which something hangs, or in a pass that is observed."""
         arrived = None if self.observer is None else row(e.grads, n.noutputs)
         try:
-            if _is_called(n, e.grads):
+            if is_called(n, e.grads):
                 apply_node(n, e.grads, results, needed)
         except BaseException as error:
             if self.observer is not None:
@@ -343,17 +343,6 @@ cdef class Task:
                 tgx_put(self.captured, i, <object>e.grads[self.needed.spots[i].nr])
             i = self.needed.spots[i].next
         return 0
-
-
-cdef bint _is_called(Node n, PyObject **grads) noexcept:
-    """A node of our own passes nothing on when nothing came; a Function may think otherwise."""
-    cdef int i
-    if n.released or n.op is None and not isinstance(n, CopySlices):
-        return True
-    for i in range(n.noutputs):
-        if grads[i] != NULL:
-            return True
-    return False
 
 
 include "engine_entry.pxi"

@@ -8,7 +8,9 @@ gradient; and writing always, since a hook, the caller or a second leaf may hold
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from libc.stdlib cimport calloc, free
-from tinygrad_ext.core.call.dispatch cimport TGX_LEVELS, state
+from tinygrad_ext.core.call.callables cimport OpFunction
+from tinygrad_ext.core.call.dispatch cimport MAX_ARGS, Op, TGX_LEVELS, call_below, state
+from tinygrad_ext.core.call.inplace cimport inplace_below
 from tinygrad_ext.core.data.dtype cimport CPU, device as Device, device_of, dtype_of, flips_of, is_host, make_size
 from tinygrad_ext.core.grad.edges cimport AccumulateGrad, CopySlices
 from tinygrad_ext.core.call.levels cimport HostOperation, offer
@@ -21,14 +23,44 @@ from tinygrad_ext.core.data.tensor cimport (
 from tinygrad_ext.core.data.types cimport is_complex
 
 # The functions of the upper layers that the hot path calls, read from the slots once they are filled.
-cdef object _add = None
-cdef object _add_into = None
+cdef OpFunction _add = None
+cdef OpFunction _add_into = None
 
 
 def read_slots():
     """Keep the hottest slots at hand."""
     global _add, _add_into
     _add, _add_into = slot("add"), slot("add_")
+
+
+cdef object _sum(object a, object b):
+    """a + b, straight to the op where nobody is to be asked."""
+    cdef PyObject *args[MAX_ARGS + 1]
+    if not _plain(a, b):
+        return _add(a, b)
+    return call_below(_bound(_add, args, a, b), args)
+
+
+cdef object _sum_into(object a, object b):
+    """a += b."""
+    cdef PyObject *args[MAX_ARGS + 1]
+    if not _plain(a, b):
+        return _add_into(a, b)
+    return inplace_below(_bound(_add_into, args, a, b), args)
+
+
+cdef inline bint _plain(object a, object b) noexcept:
+    return exact(a) and exact(b) and not state().flags
+
+
+cdef inline Op _bound(OpFunction f, PyObject **args, object a, object b):
+    """The op of a sum, whose arguments but two have their defaults."""
+    cdef Op op = <Op>f.first
+    cdef int i
+    args[0], args[1] = <PyObject *>a, <PyObject *>b
+    for i in range(2, op.nargs):
+        args[i] = op.args[i].default
+    return op
 
 
 cdef tuple row(PyObject **grads, int n):
@@ -105,8 +137,8 @@ cdef object sum_gradients(object a, object b, bint create_graph):
     # one reference here, one in the caller's `old`
     if (exact(b) and not create_graph and (<PyObject *>a).ob_refcnt <= 2 and t.base is None and t.storage is not None
             and (<PyObject *>t.storage).ob_refcnt == 1 and t.bits & CONTIGUOUS and not needs_grad(t)):
-        return _add_into(a, b)
-    return _add(a, b)
+        return _sum_into(a, b)
+    return _sum(a, b)
 
 
 cdef int add_to_leaf(AccumulateGrad n, PyObject **grads, bint create_graph) except -1:
@@ -151,11 +183,11 @@ cdef int _accumulate(Tensor v, Tensor g, bint create_graph) except -1:
         else:
             set_grad(v, slot("detached_clone")(g))
     elif create_graph or (not exact(v.grad_) and exact(g) and v.grad_.is_sparse):    # a plain sum takes the place of what is sparse
-        set_grad(v, _add(v.grad_, g))
+        set_grad(v, _sum(v.grad_, g))
     elif needs_grad(<Tensor>v.grad_) or needs_grad(g):
         slot("accumulate_into")(v.grad_, g)
     else:
-        _add_into(v.grad_, g)
+        _sum_into(v.grad_, g)
     return 0
 
 
@@ -170,7 +202,7 @@ cdef Tensor _laid_out(Tensor g, Tensor leaf):
 
 def retain(Tensor t not None, grad not None):
     """Add a gradient into the .grad of a tensor that is no leaf."""
-    set_grad(t, grad if t.grad_ is None else _add(t.grad_, grad))
+    set_grad(t, grad if t.grad_ is None else _sum(t.grad_, grad))
 
 
 cdef HostOperation _retention = HostOperation("autograd::retain_grad", retain)
@@ -292,6 +324,17 @@ cdef int check_nan(Node n, PyObject **results) except -1:
     return 0
 
 
+cdef bint is_called(Node n, PyObject **grads) noexcept:
+    """A node of our own passes nothing on when nothing came; a Function may think otherwise."""
+    cdef int i
+    if n.released or n.op is None and not isinstance(n, CopySlices):
+        return True
+    for i in range(n.noutputs):
+        if grads[i] != NULL:
+            return True
+    return False
+
+
 # ---- a node alone ----------------------------------------------------------------------------------------------------
 
 def call_node(Node n not None, tuple grads not None):
@@ -322,7 +365,8 @@ def call_node(Node n not None, tuple grads not None):
         if isinstance(n, AccumulateGrad):
             add_to_leaf(<AccumulateGrad>n, given, not state().no_grad)
             return ()
-        n.apply(given, given + n.noutputs, needed)
+        if is_called(n, given):
+            n.apply(given, given + n.noutputs, needed)
         found = row(given + n.noutputs, n.nedges)
         return found[0] if n.nedges == 1 else found
     finally:

@@ -9,5 +9,4 @@ cdef class RuleNode(Node):
     cdef int _deliver(self, int tensor, object got, PyObject **results, const unsigned char *needed) except -1
     cdef object _call_rule(self, Rule *rule, PyObject **grads, const unsigned char *needed, dict unpacked)
     cdef object _call_with(self, Rule *rule, PyObject **params, PyObject **grads, const unsigned char *needed, dict unpacked)
-    cdef object _unpack(self, int code)
     cdef str _saved_name(self, int k)

@@ -5,7 +5,7 @@ A class of its own and no part of Node, which so need not know how saved values 
 """
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
-from tinygrad_ext.core.call.dispatch cimport Op, MAX_SAVED, TGX_NO_SUBCLASS, Rule, state, tgx_state
+from tinygrad_ext.core.call.dispatch cimport MAX_ARGS, MAX_SAVED, Op, Rule, TGX_NO_SUBCLASS, call_below, state, tgx_state
 from tinygrad_ext.core.grad.node cimport start_untracked, zeros_for
 from tinygrad_ext.core.grad.saved cimport freed_error, raw, unpack
 from tinygrad_ext.core.data.slots cimport slot
@@ -14,6 +14,9 @@ from tinygrad_ext.core.data.types cimport P_GRAD, P_GRADS, P_INPUT, P_NEEDS, P_R
 
 cdef extern from "Python.h":
     object PyObject_Vectorcall(object f, PyObject **args, size_t n, PyObject *kwnames)
+
+
+cdef object _one = 1                # of which there is one object
 
 
 cdef class RuleNode(Node):
@@ -26,6 +29,7 @@ cdef class RuleNode(Node):
         cdef bint wanted
         cdef Rule *rule
         cdef object got
+        cdef bint passes
         cdef dict unpacked = None       # a hook is called once for all rules of the node
         if self.released:
             raise freed_error(self)
@@ -34,13 +38,17 @@ cdef class RuleNode(Node):
             Py_INCREF(got)
             results[0] = <PyObject *>got
         if self.packed:
-            unpacked = {op.saved[k]: self._unpack(op.saved[k]) for k in range(op.nsaved) if self.saved[k] != NULL}
+            unpacked = {op.saved[k]: unpack(self, k, op.saved[k] & 0xff if op.saved[k] & 0xff00 == P_RESULT else -1,
+                                            not state().no_grad) for k in range(op.nsaved) if self.saved[k] != NULL}
         for r in range(op.nrules):
             rule = &op.rules[r]
             if rule.ntargets == 1 and self.counts == NULL:      # as most are
                 e = rule.targets[0]
                 if needed[e]:
-                    got = <object>grads[0] if rule.identity else self._call_rule(rule, grads, needed, unpacked)
+                    passes = rule.identity or (rule.factor >= 0 and self.saved[rule.factor] == <PyObject *>_one)
+                    if passes and grads[0] == NULL:
+                        continue
+                    got = <object>grads[0] if passes else self._call_rule(rule, grads, needed, unpacked)
                     if got is not None:
                         Py_INCREF(got)
                         results[e] = <PyObject *>got
@@ -51,7 +59,7 @@ cdef class RuleNode(Node):
                 for e in range(first, first + self.edge_count(rule.targets[k])):
                     if needed[e]:
                         wanted = True
-            if not wanted:
+            if not wanted or (rule.identity and grads[0] == NULL):
                 continue
             if rule.identity:
                 got = <object>grads[0]
@@ -125,13 +133,15 @@ cdef class RuleNode(Node):
             elif code & 0xff00 == P_NEEDS:
                 v = tuple([needed[self.first_edge(k)] != 0 for k in range(self.op.ntensors)])
             elif unpacked is None:
-                v = self._unpack(code)
+                v = unpack(self, rule.places[i], code & 0xff if code & 0xff00 == P_RESULT else -1, not state().no_grad)
             else:
                 v = unpacked.get(code)
             Py_INCREF(v)
             params[i] = <PyObject *>v
         if _any_subclass(params, rule.nparams):
             v = _call_unasked(rule, params)
+        elif rule.called != NULL and not state().flags:
+            v = _call_straight(<Op>rule.called, params, rule.nparams)
         else:
             v = PyObject_Vectorcall(<object>rule.fn, params, rule.nparams, NULL)
         if not turned or v is None:
@@ -139,14 +149,6 @@ cdef class RuleNode(Node):
         if isinstance(v, (tuple, list)):        # of a joint rule
             return tuple([None if g is None else slot("conj")(g) for g in v])
         return slot("conj")(v)
-
-    cdef object _unpack(self, int code):
-        """A saved value by its parameter code."""
-        cdef int i = 0
-        for i in range(self.op.nsaved):
-            if self.op.saved[i] == code:
-                break
-        return unpack(self, i, code & 0xff if code & 0xff00 == P_RESULT else -1, not state().no_grad)
 
     # ---- what users see
 
@@ -213,6 +215,17 @@ cdef bint _any_subclass(PyObject **params, int n) noexcept:
                 if isinstance(t, Tensor) and not exact(t):
                     return True
     return False
+
+
+cdef object _call_straight(Op op, PyObject **params, int n):
+    """A rule that is a call of one op, by who knows that its arguments fit."""
+    cdef PyObject *args[MAX_ARGS + 1]
+    cdef int i
+    for i in range(n):
+        args[i] = params[i]
+    for i in range(n, op.nargs):
+        args[i] = op.args[i].default
+    return call_below(op, args)
 
 
 cdef object _call_unasked(Rule *rule, PyObject **params):
