@@ -47,38 +47,38 @@ def multi_head_attention_forward(
         query, key, value = (part.unsqueeze(1) for part in (query, key, value))
         key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
     length, batch, size = query.shape
-    heads = batch * num_heads
     padding, mask = _masks(key_padding_mask, attn_mask, query, is_causal, need_weights)
     is_causal = is_causal and padding is None
     _check_sizes(query, key, value, embed_dim_to_check, num_heads, use_separate_proj_weight)
     weights = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else in_proj_weight
-    q, k, v = _projected(query, key, value, weights, in_proj_bias)
-    mask = _mask_for_heads(mask, heads, length, key.size(0))
+    mask = _mask_for_heads(mask, batch * num_heads, length, key.size(0))
+    front = _batch_in_front(query, bias_k)
+    if front:
+        query, key, value = exchanged(query, key, value)
+    q, k, v = _projected(query, key, value, weights, in_proj_bias, num_heads)
     if bias_k is not None or bias_v is not None:
         _check_added(bias_k, bias_v, static_k, static_v)
-        assert bias_k is not None and bias_v is not None
-        k, v = (tg.cat([part, bias.repeat(1, batch, 1)]) for part, bias in ((k, bias_k), (v, bias_v)))
+        k, v = (
+            tg.cat([part, _by_head(bias.repeat(1, batch, 1), num_heads)]) for part, bias in ((k, bias_k), (v, bias_v))
+        )
         mask, padding = _one_more(mask), _one_more(padding)
-    q = _by_head(q, num_heads)
-    k, v = (
-        _fixed(part, static, name, batch, num_heads, size)
-        for part, static, name in ((k, static_k, "static_k"), (v, static_v, "static_v"))
-    )
+    q, k, v = (part.transpose(1, 2) if front else part.permute(1, 2, 0, 3) for part in (q, k, v))
+    k = k if static_k is None else _fixed(static_k, "static_k", batch, num_heads, size)
+    v = v if static_v is None else _fixed(static_v, "static_v", batch, num_heads, size)
     if add_zero_attn:
-        k, v = (tg.cat([part, part.new_zeros(heads, 1, part.size(2))], 1) for part in (k, v))
+        k, v = (tg.cat([part, part.new_zeros(batch, num_heads, 1, part.size(3))], 2) for part in (k, v))
         mask, padding = _one_more(mask), _one_more(padding)
-    mask = _joined(mask, padding, batch, num_heads, k.size(1))
-    dropout_p = dropout_p if training else 0.0
+    mask = _joined(mask, padding, batch, num_heads, k.size(2))
+    mask = mask if mask is None else mask.unsqueeze(0) if len(mask) == 1 else mask.unflatten(0, (batch, num_heads))
+    dropout_p, shares = dropout_p if training else 0.0, None
     if need_weights:
         attended, shares = _weighed(q, k, v, mask, dropout_p)
-        shares = shares.view(batch, num_heads, length, k.size(1))
         shares = shares.mean(1) if average_attn_weights else shares
     else:
-        shares = None
-        mask = mask if mask is None else mask.unsqueeze(0) if len(mask) == 1 else mask.unflatten(0, (batch, num_heads))
-        q, k, v = (part.unflatten(0, (batch, num_heads)) for part in (q, k, v))
-        attended = _attention(q, k, v, mask, dropout_p, is_causal and mask is None).flatten(0, 1)
-    result = _linear(attended.transpose(0, 1).reshape(length, batch, size), out_proj_weight, out_proj_bias)
+        attended = _attention(q, k, v, mask, dropout_p, is_causal and mask is None)
+    joined = (attended.transpose(1, 2) if front else attended.permute(2, 0, 1, 3)).flatten(2)
+    result = _linear(joined, out_proj_weight, out_proj_bias)
+    result = result.transpose(0, 1) if front else result
     if batched:
         return result, shares
     return result.squeeze(1), None if shares is None else shares.squeeze(0)
@@ -159,8 +159,24 @@ def _check_sizes(query, key, value, expected, num_heads, separate):
         raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
 
 
-def _projected(query, key, value, weights, bias):
-    """Query, key and value after their projections; self-attention takes one product for all three."""
+def _batch_in_front(query, bias_k):
+    """Whether (L, N, E) lies in memory as (N, L, E) does, which is then how it is multiplied: no row is moved."""
+    return bias_k is None and not query.is_contiguous() and query.transpose(0, 1).is_contiguous()
+
+
+def exchanged(*parts):
+    """The tensors with their first two dimensions exchanged; one that was given twice stays one."""
+    found = {id(part): part.transpose(0, 1) for part in parts}
+    return [found[id(part)] for part in parts]
+
+
+def _by_head(part, num_heads):
+    """(.., .., E) as (.., .., heads, E / heads)."""
+    return part.unflatten(2, (num_heads, part.size(2) // num_heads))
+
+
+def _projected(query, key, value, weights, bias, num_heads):
+    """Query, key and value after their projections, by heads; self-attention takes one product for all three."""
     if isinstance(weights, tuple):
         for_query, for_key, for_value = weights
         _check_given(for_query, "q_proj_weight", True)
@@ -169,13 +185,12 @@ def _projected(query, key, value, weights, bias):
     else:
         _check_given(weights, "in_proj_weight", False)
         if query is key and key is value:
-            q, k, v = _linear(query, weights, bias).chunk(3, -1)
-            return q, k, v
+            joint = _linear(query, weights, bias)
+            return joint.unflatten(2, (3, num_heads, joint.size(2) // (3 * num_heads))).unbind(2)
         for_query, for_key, for_value = weights.chunk(3)
-    if bias is None:
-        return _linear(query, for_query), _linear(key, for_key), _linear(value, for_value)
-    q, k, v = bias.chunk(3)
-    return _linear(query, for_query, q), _linear(key, for_key, k), _linear(value, for_value, v)
+    q, k, v = (None, None, None) if bias is None else bias.chunk(3)
+    rows = (query, for_query, q), (key, for_key, k), (value, for_value, v)
+    return [_by_head(_linear(*row), num_heads) for row in rows]
 
 
 def _check_given(weight, name, separate):
@@ -207,19 +222,12 @@ def _one_more(mask):
     return None if mask is None else _pad(mask, (0, 1))
 
 
-def _by_head(part, num_heads):
-    length, batch, size = part.shape
-    return part.reshape(length, batch * num_heads, size // num_heads).transpose(0, 1)
-
-
-def _fixed(part, static, name, batch, num_heads, size):
-    """The projected key or value by heads, or what the caller has put in its place."""
-    if static is None:
-        return _by_head(part, num_heads)
+def _fixed(static, name, batch, num_heads, size):
+    """What the caller has put in the place of the projected key or value, by heads."""
     for dim, expected in ((0, batch * num_heads), (2, size // num_heads)):
         if static.size(dim) != expected:
             raise AssertionError(f"expecting {name}.size({dim}) of {expected}, but got {static.size(dim)}")
-    return static
+    return static.unflatten(0, (batch, num_heads))
 
 
 def _joined(mask, padding, batch, num_heads, source):
@@ -233,9 +241,8 @@ def _joined(mask, padding, batch, num_heads, source):
 
 
 def _weighed(q, k, v, mask, dropout_p):
-    q = q * math.sqrt(1.0 / q.size(2))
-    scores = tg.bmm(q, k.mT) if mask is None else tg.baddbmm(mask, q, k.mT)
-    shares = tg.softmax(scores, -1)
+    scores = (q * math.sqrt(1.0 / q.size(3))) @ k.mT
+    shares = tg.softmax(scores if mask is None else scores + mask, -1)
     if dropout_p:
         shares = _dropout(shares, dropout_p)
-    return tg.bmm(shares, v), shares
+    return shares @ v, shares

@@ -5,7 +5,7 @@ import tinygrad_ext as tg
 from .. import functional as F
 from .. import init
 from ..module import Module
-from ..multi_head import added_mask
+from ..multi_head import added_mask, exchanged
 from ..parameter import Parameter
 from .linear import NonDynamicallyQuantizableLinear
 
@@ -99,7 +99,7 @@ class MultiheadAttention(Module):
         attn_mask = added_mask(attn_mask, "attn_mask", None, "", query.dtype)
         turned = self.batch_first and query.dim() == 3
         if turned:
-            query, key, value = _turned(query, key, value)
+            query, key, value = exchanged(query, key, value)
         result, weights = F.multi_head_attention_forward(
             query, key, value, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias, self.bias_k,
             self.bias_v, self.add_zero_attn, self.dropout, self.out_proj.weight, self.out_proj.bias, self.training,
@@ -107,9 +107,3 @@ class MultiheadAttention(Module):
             self.k_proj_weight, self.v_proj_weight, average_attn_weights=average_attn_weights, is_causal=is_causal,
         )  # fmt: skip
         return result.transpose(0, 1) if turned else result, weights
-
-
-def _turned(*parts):
-    """The tensors with sequence before batch; one that was given twice stays one, so that it is projected once."""
-    found = {id(part): part.transpose(0, 1) for part in parts}
-    return [found[id(part)] for part in parts]
