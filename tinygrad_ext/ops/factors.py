@@ -85,7 +85,7 @@ def _solve_triangular(A, B, upper, left, unitriangular):
     title = "linalg.solve_triangular"
     check_matrix(A, title, square=True)
     check_matrix(B, title, "B")
-    fits = A.is_complex() or A.is_floating_point() and B.is_floating_point()
+    fits = A.is_complex() or (A.is_floating_point() and B.is_floating_point())
     B = B.to(A.dtype) if fits and (B.is_floating_point() or B.is_complex()) else B
     check_same(A, B, title)
     if A.shape[-1] != B.shape[-2 if left else -1]:
