@@ -65,9 +65,9 @@ void tgx_pool_row_max(const tgx_pool_row *p, int dtype, ptrdiff_t lo, ptrdiff_t 
 }
 
 void tgx_pool_max(const tgx_pool *p, int dtype, ptrdiff_t lo, ptrdiff_t hi, const void *src, void *out, int64_t *at) {
-    enum { NEAR = 16384 };      /* bytes of the planes that are gone over together, once for each stretch of equal windows */
+    enum { NEAR = 16384, MOST = 256 };  /* bytes of the planes that are gone over together, once for each stretch of equal windows */
     const ptrdiff_t n = tgx_pool_volume(p), m = tgx_pool_windows(p), size = tgx_itemsize[dtype];
-    const ptrdiff_t most = n * size < NEAR ? NEAR / (n * size) : 1;
+    const ptrdiff_t near = n * size < NEAR ? NEAR / (n * size) : 1, most = near < MOST ? near : MOST;
     for (ptrdiff_t k = lo; k < hi; k += most)
         loops()->max[dtype](p, hi - k < most ? hi - k : most, (const char *)src + k * n * size, (char *)out + k * m * size,
                            at ? at + k * m : NULL);

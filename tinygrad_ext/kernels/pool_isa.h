@@ -102,7 +102,31 @@ COLUMNS(double, int64_t, f64)
 /* Not of planes whose places take 64 bits where elements take 32: they are too large to be many. */
 #define HAS_COLUMNS(floats, P, T) ((floats) && sizeof(P) == sizeof(T))
 
-#define POOL_MAX(T, P, name, LOWEST, HAS_LONG, LONG_ROW, COLUMN)                                                          \
+/* One window of n planes side by side, `apart` elements from each other, their results `step`: where a plane has few windows. */
+#define ACROSS(T, P, name) \
+    static __attribute__((noinline)) void across_##name(const T *from, ptrdiff_t where, ptrdiff_t apart, ptrdiff_t n, ptrdiff_t nz, \
+                                                        ptrdiff_t dz, ptrdiff_t ny, ptrdiff_t dy, ptrdiff_t nx, ptrdiff_t dx, \
+                                                        T *out, int64_t *at, ptrdiff_t step) { \
+        T best[BLOCK], value; \
+        P pick[BLOCK]; \
+        int better; \
+        for (ptrdiff_t j = 0; j < n; j++) best[j] = -(T)__builtin_inf(), pick[j] = 0; \
+        for (ptrdiff_t z = 0; z < nz; z++) \
+            for (ptrdiff_t y = 0; y < ny; y++) \
+                for (ptrdiff_t x = 0; x < nx; x++) { \
+                    const P off = (P)(z * dz + y * dy + x * dx); \
+                    const T *row = from + off; \
+                    ROUND(apart * j) \
+                } \
+        for (ptrdiff_t j = 0; j < n; j++) out[j * step] = best[j]; \
+        for (ptrdiff_t j = 0; at && j < n; j++) at[j * step] = where + pick[j]; \
+    }
+ACROSS(float, int32_t, f32)
+ACROSS(double, int64_t, f64)
+#define NO_ACROSS(...) (void)0
+enum { NARROW = 8, PLANES = 8 };       /* windows in a row of planes that are taken so, and how many of these there must be */
+
+#define POOL_MAX(T, P, name, LOWEST, HAS_LONG, LONG_ROW, COLUMN, PLANE)                                                          \
     static void windows_##name(const T *from, ptrdiff_t where, ptrdiff_t stride, const ptrdiff_t *lo, ptrdiff_t n,       \
                                ptrdiff_t nz, ptrdiff_t dz, ptrdiff_t ny, ptrdiff_t dy, ptrdiff_t nx, ptrdiff_t dx, T *out, \
                                int64_t *at) {                                                                            \
@@ -141,6 +165,18 @@ COLUMNS(double, int64_t, f64)
         const ptrdiff_t size = tgx_pool_volume(p), count = tgx_pool_windows(p);                                          \
         const ptrdiff_t dy = p->step_y * p->width, dz = p->step_z * p->height * p->width;                                \
         const ptrdiff_t usual = p->cols ? p->x_hi[p->cols / 2] - p->x_lo[p->cols / 2] : 0;                               \
+        if (HAS_COLUMNS(HAS_LONG, P, T) && p->cols < NARROW && planes >= PLANES && planes <= BLOCK) {                    \
+            for (ptrdiff_t h = 0, to = 0; h < p->layers; h++)                                                            \
+                for (ptrdiff_t i = 0; i < p->rows; i++)                                                                  \
+                    for (ptrdiff_t j = 0; j < p->cols; j++, to++) {                                                      \
+                        const ptrdiff_t where = (p->z_lo[h] * p->height + p->y_lo[i]) * p->width + p->x_lo[j];           \
+                        PLANE((const T *)src + where, where, size, planes, (p->z_hi[h] - p->z_lo[h] + p->step_z - 1) / p->step_z, dz, \
+                              (p->y_hi[i] - p->y_lo[i] + p->step_y - 1) / p->step_y, dy,                                 \
+                              (p->x_hi[j] - p->x_lo[j] + p->step_x - 1) / p->step_x, p->step_x, (T *)dst + to,           \
+                              at ? at + to : NULL, count);                                                               \
+                    }                                                                                                    \
+            return;                                                                                                      \
+        }                                                                                                                \
         const int columns = HAS_COLUMNS(HAS_LONG, P, T) && p->step_x == 1 && p->width <= BLOCK && p->cols < FEW          \
             && usual >= WIDE && usual * p->cols <= 2 * p->width;                                                         \
         for (ptrdiff_t first = 0, end; first < p->cols; first = end) {                                                   \
@@ -170,14 +206,14 @@ COLUMNS(double, int64_t, f64)
         }                                                                                                                \
     }
 
-POOL_MAX(uint8_t, int64_t, u8, 0, 0, NO_LONG_ROWS, NO_COLUMNS)
-POOL_MAX(int8_t, int64_t, i8, INT8_MIN, 0, NO_LONG_ROWS, NO_COLUMNS)
-POOL_MAX(int16_t, int64_t, i16, INT16_MIN, 0, NO_LONG_ROWS, NO_COLUMNS)
-POOL_MAX(int32_t, int64_t, i32, INT32_MIN, 0, NO_LONG_ROWS, NO_COLUMNS)
-POOL_MAX(int64_t, int64_t, i64, INT64_MIN, 0, NO_LONG_ROWS, NO_COLUMNS)
-POOL_MAX(float, int32_t, f32, -__builtin_inff(), 1, long_f32, columns_f32)
-POOL_MAX(float, int64_t, f32_huge, -__builtin_inff(), 1, long_f32, NO_COLUMNS) /* planes whose places do not fit 32 bits */
-POOL_MAX(double, int64_t, f64, -__builtin_inf(), 1, long_f64, columns_f64)
+POOL_MAX(uint8_t, int64_t, u8, 0, 0, NO_LONG_ROWS, NO_COLUMNS, NO_ACROSS)
+POOL_MAX(int8_t, int64_t, i8, INT8_MIN, 0, NO_LONG_ROWS, NO_COLUMNS, NO_ACROSS)
+POOL_MAX(int16_t, int64_t, i16, INT16_MIN, 0, NO_LONG_ROWS, NO_COLUMNS, NO_ACROSS)
+POOL_MAX(int32_t, int64_t, i32, INT32_MIN, 0, NO_LONG_ROWS, NO_COLUMNS, NO_ACROSS)
+POOL_MAX(int64_t, int64_t, i64, INT64_MIN, 0, NO_LONG_ROWS, NO_COLUMNS, NO_ACROSS)
+POOL_MAX(float, int32_t, f32, -__builtin_inff(), 1, long_f32, columns_f32, across_f32)
+POOL_MAX(float, int64_t, f32_huge, -__builtin_inff(), 1, long_f32, NO_COLUMNS, NO_ACROSS) /* planes whose places do not fit 32 bits */
+POOL_MAX(double, int64_t, f64, -__builtin_inf(), 1, long_f64, columns_f64, across_f64)
 
 static void ISA(max_f32)(const tgx_pool *p, ptrdiff_t planes, const void *src, void *out, int64_t *at) {
     if (tgx_pool_volume(p) > INT32_MAX) max_f32_huge(p, planes, src, out, at);
