@@ -123,7 +123,11 @@ static void NAME(columns)(const T *x, T *out, ptrdiff_t n, ptrdiff_t inner, ptrd
     T m[TGX_SOFTMAX_COLUMNS], k[TGX_SOFTMAX_COLUMNS];
     double sum[TGX_SOFTMAX_COLUMNS];
     NAME(columns_sum)(x, log_too ? NULL : out, n, inner, w, m, sum);
-    for (ptrdiff_t j = 0; j < w; j++) k[j] = (T)(log_too ? log(sum[j]) : 1.0 / sum[j]);
+    if (log_too) {
+        SIMD for (ptrdiff_t j = 0; j < w; j++) k[j] = (T)vm_log_f64(sum[j]);
+    } else {
+        SIMD for (ptrdiff_t j = 0; j < w; j++) k[j] = (T)(1.0 / sum[j]);
+    }
     for (ptrdiff_t c = 0; c < n; c++) {
         const T *from = x + c * inner;
         T *to = out + c * inner;
@@ -218,7 +222,7 @@ static int NAME(lse)(void *ctx, ptrdiff_t lo, ptrdiff_t hi) {
         }
         ptrdiff_t w = NAME(place)(job, u, &outer, &first);
         NAME(columns_sum)(x + outer * n * job->inner + first, NULL, n, job->inner, w, m, sum);
-        for (ptrdiff_t j = 0; j < w; j++) out[outer * job->inner + first + j] = (T)(m[j] + log(sum[j]));
+        SIMD for (ptrdiff_t j = 0; j < w; j++) out[outer * job->inner + first + j] = (T)(m[j] + vm_log_f64(sum[j]));
     }
     return 0;
 }
