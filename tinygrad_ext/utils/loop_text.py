@@ -144,7 +144,7 @@ def can_fail(expression):
 
 
 def simple_loop(name, out, ins, compute, declared, expression):
-    """Contiguous, last operand repeated, any strides; and once more contiguous, for operands beyond the caches."""
+    """Contiguous, one of two operands repeated, any strides; contiguous once more, for operands beyond the caches."""
     names = "xyz"[: len(ins)]
     sizes = " && ".join([f"s[0] == sizeof(S_{out})", *(f"s[{k + 1}] == sizeof(S_{t})" for k, t in enumerate(ins))])
     begin = f"    int status = 0; {declared}\n    S_{out} *o = (S_{out} *)data[0];\n"
@@ -159,11 +159,12 @@ def simple_loop(name, out, ins, compute, declared, expression):
     text += HEAD.format(name=name) + begin
     text += f"    if ({sizes}) {{\n        if (FAR(count)) return {name}_far(data, s, count, aux);\n{pointers}"
     text += f"        {each}{{ {load} {store} }}\n        return status;\n    }}\n"
-    if len(ins) == 2:
-        once = sizes.replace(f"s[2] == sizeof(S_{ins[1]})", "s[2] == 0")
-        text += f"    if ({once}) {{\n        const S_{ins[0]} *xp = (const S_{ins[0]} *)data[1];\n"
-        text += f"        const {compute} y = GET_{ins[1]}(*(const S_{ins[1]} *)data[2]);\n"
-        text += f"        {each}{{ const {compute} x = GET_{ins[0]}(xp[i]); {store} }}\n"
+    for at in (1, 0) if len(ins) == 2 else ():
+        once, other = names[at], names[1 - at]
+        text += f"    if ({sizes.replace(f's[{at + 1}] == sizeof(S_{ins[at]})', f's[{at + 1}] == 0')}) {{\n"
+        text += f"        const S_{ins[1 - at]} *{other}p = (const S_{ins[1 - at]} *)data[{2 - at}];\n"
+        text += f"        const {compute} {once} = GET_{ins[at]}(*(const S_{ins[at]} *)data[{at + 1}]);\n"
+        text += f"        {each}{{ const {compute} {other} = GET_{ins[1 - at]}({other}p[i]); {store} }}\n"
         text += "        return status;\n    }\n"
     # strides in variables, since the compiler must believe that a store changes s
     text += "    char *op = data[0]; const ptrdiff_t os = s[0];\n"
