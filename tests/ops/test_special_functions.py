@@ -156,3 +156,16 @@ def test_airy_is_zero_far_right_however_far(x):
         at = tg.tensor(x, dtype=dtype, requires_grad=True)
         tg.special.airy_ai(at).backward()
         assert tg.special.airy_ai(at).item() == 0 and at.grad.item() == 0
+
+
+def test_airy_keeps_its_phase_far_left():
+    """mpmath in 90 digits; zeta is 2e7 to 2e19 there, whose rounding alone turns the wave by up to 2000."""
+    x = tg.tensor([-1e5, -1e8, -1e10, -1e13], dtype=tg.float64, requires_grad=True)
+    got = tg.special.airy_ai(x)
+    got.sum().backward()
+    want = [-0.013152978737498166, -0.005554128800056995, 0.00017362064481528185, -0.000226443300895512]
+    assert np.abs(got.detach().numpy() - want).max() < 3e-16
+    assert np.allclose(x.grad[:3], [-9.13007885193249, 9.91282951913208, -177.56561416929333], rtol=1e-14, atol=0)
+    beyond = np.array([-1e15, -1e20, -1e30, -1e60, -1e200, -1e300])
+    most = np.abs(beyond) ** -0.25 / np.sqrt(np.pi)
+    assert (np.abs(tg.special.airy_ai(tg.tensor(beyond)).numpy()) <= most).all()

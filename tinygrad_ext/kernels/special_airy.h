@@ -123,7 +123,7 @@ VM_RARE double vm_airy_zeta(double a, double *low) {
 VM_RARE double vm_airy(double x, int slope) {
     double a = fabs(x), low, zeta = vm_airy_zeta(a, &low);
     if (x > 110.0) return 0.0; /* less than the least number; of much larger ones zeta is none */
-    if (isinf(x)) return slope && x < 0.0 ? (double)NAN : 0.0;
+    if (isinf(zeta)) return slope ? (double)NAN : 0.0; /* |Ai| is below 1e-51 there, and its slope turns too fast */
     if (x > 2.5) {
         double t = 2.0 * VM_ZETA_RIGHT / zeta - 1.0, root = sqrt(sqrt(a)), e = exp(-zeta) * (1.0 - low);
         return slope ? VM_SUM(vm_c_ai_slope_far, t) * e * root : VM_SUM(vm_c_ai_far, t) * e / root;
@@ -136,7 +136,8 @@ VM_RARE double vm_airy(double x, int slope) {
     double q = VM_ZETA_LEFT / zeta, t = 2.0 * q * q - 1.0, root = sqrt(sqrt(a)) * 1.7724538509055160273;
     double angle = zeta + 0.78539816339744830962, sine = sin(angle), cosine = cos(angle);
     low += zeta - angle + 0.78539816339744830962;
-    double s = sine + cosine * low, c = cosine - sine * low;
+    double cosine_low = fabs(low) < 1e-9 ? 1.0 : cos(low), sine_low = fabs(low) < 1e-9 ? low : sin(low);
+    double s = sine * cosine_low + cosine * sine_low, c = cosine * cosine_low - sine * sine_low;
     if (slope) return -(c * VM_SUM(vm_c_ai_p, t) + s * VM_SUM(vm_c_ai_q, t) / zeta) * (root / 3.14159265358979323846);
     return (s * VM_SUM(vm_c_ai_f, t) - c * VM_SUM(vm_c_ai_g, t) / zeta) / root;
 }
