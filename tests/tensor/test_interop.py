@@ -374,3 +374,9 @@ def test_asarray_asks_for_a_gradient_as_it_is_told_or_as_its_operand(copy):
 def test_what_is_no_buffer_is_told(value):
     with pytest.raises(ValueError, match="object does not implement Python buffer protocol"):
         tg.frombuffer(value, dtype=tg.int8)
+
+
+@pytest.mark.parametrize("number", [np.complex128(1 + 2j) / 3, np.complex64(1), np.float64(0.1), np.float32(0.1)])
+def test_numbers_of_numpy_keep_their_dtype(number):
+    for t in (tg.tensor(number), tg.as_tensor(number), tg.tensor([number])[0]):
+        assert str(t.dtype).split(".")[-1] == number.dtype.name and t.item() == number

@@ -68,7 +68,7 @@ cdef int _kind_of(object data, int seen, int depth=0) except -2:
     elif isinstance(data, int):
         k = TGX_I64
     elif isinstance(data, complex):
-        k = complex_of(default_id())
+        k = complex_of(default_id()) if type(data) is complex or not hasattr(data, "dtype") else _numpy_kind(data.dtype)
     elif isinstance(data, Tensor):
         k = (<Tensor>data).tid
     elif isinstance(data, (str, bytes)) or data is None or isinstance(data, (dict, set)):
