@@ -103,3 +103,10 @@ def test_a_class_of_old_names_the_default_dtype():
         assert tg.get_default_dtype() is tg.float16
     finally:
         tg.set_default_dtype(was)
+
+
+def test_a_number_is_its_own_transpose():
+    x = tg.tensor(1 + 2j)
+    assert x.mT is x and x.mH.item() == x.H.item() == 1 - 2j
+    with pytest.raises(RuntimeError, match="mT is only supported on matrices"):
+        tg.zeros(2).mT

@@ -69,7 +69,7 @@ def _matrix_transpose(self):
             "tensor.mT is only supported on matrices or batches of matrices. Got 1-D tensor. "
             "A vector has no transpose; unsqueeze it first."
         )
-    return self.transpose(-2, -1)
+    return self.transpose(-2, -1) if self.dim() else self
 
 
 def _adjoint(self):
