@@ -79,3 +79,11 @@ def test_modules_call_their_functions(dims):
 def test_a_mean_of_power_zero_is_refused_in_words():
     with pytest.raises(ZeroDivisionError, match="lp_pool1d: norm_type is 0"):
         tg.nn.functional.lp_pool1d(tg.ones(1, 2, 4), 0.0, 2)
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+def test_means_of_infinite_power_are_the_largest_and_least_sizes(dims):
+    lp_pool = getattr(F, f"lp_pool{dims}d")
+    x = tg.linspace(-6, 9, 4**dims, dtype=tg.float64).reshape(1, 1, *[4] * dims)
+    assert tg.equal(lp_pool(x, float("inf"), 2), getattr(F, f"max_pool{dims}d")(x.abs(), 2))
+    assert tg.equal(lp_pool(x, float("-inf"), 2), -getattr(F, f"max_pool{dims}d")(-x.abs(), 2))

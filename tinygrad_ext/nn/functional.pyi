@@ -283,13 +283,13 @@ def logsigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """log(sigmoid(x)) without overflow."""
     ...
 def lp_pool1d(input: Tensor, norm_type: _float, kernel_size: _int | _Sequence[_int], stride: _int | _Sequence[_int] | None = None, ceil_mode: _bool = False) -> Tensor:
-    """(sum of x ** norm_type) ** (1 / norm_type) of each window of 1 dimension."""
+    """(sum of x ** norm_type) ** (1 / norm_type) of each window of 1 dimension; the largest or least absolute value for inf or -inf."""
     ...
 def lp_pool2d(input: Tensor, norm_type: _float, kernel_size: _int | _Sequence[_int], stride: _int | _Sequence[_int] | None = None, ceil_mode: _bool = False) -> Tensor:
-    """(sum of x ** norm_type) ** (1 / norm_type) of each window of 2 dimensions."""
+    """(sum of x ** norm_type) ** (1 / norm_type) of each window of 2 dimensions; the largest or least absolute value for inf or -inf."""
     ...
 def lp_pool3d(input: Tensor, norm_type: _float, kernel_size: _int | _Sequence[_int], stride: _int | _Sequence[_int] | None = None, ceil_mode: _bool = False) -> Tensor:
-    """(sum of x ** norm_type) ** (1 / norm_type) of each window of 3 dimensions."""
+    """(sum of x ** norm_type) ** (1 / norm_type) of each window of 3 dimensions; the largest or least absolute value for inf or -inf."""
     ...
 def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: _float = 0.0, size_average: _bool | None = None, reduce: _bool | None = None, reduction: _b.str = 'mean') -> Tensor:
     """max(0, margin - target (input1 - input2)): with target 1 the first is to be larger by the margin, with -1 the second."""

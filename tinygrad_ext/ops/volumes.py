@@ -116,6 +116,7 @@ op(
 
 def _lp_pool(dims):
     mean = {1: "avg_pool1d", 2: "nn.functional.avg_pool2d", 3: "nn.functional.avg_pool3d"}[dims]
+    largest = f"max_pool{dims}d"
 
     def run(input, norm_type, kernel_size, stride, ceil_mode):
         if not norm_type:
@@ -125,6 +126,10 @@ def _lp_pool(dims):
             )
         kernel = _each(kernel_size, dims, f"lp_pool{dims}d", "kernel_size")
         step = None if stride is None or stride in ((), []) else stride
+        if math.isinf(norm_type):
+            sizes = input.abs() if norm_type > 0 else -input.abs()
+            found = functions[largest](sizes, kernel, step, 0, 1, ceil_mode)
+            return found if norm_type > 0 else -found
         y = functions[mean](input.pow(norm_type), kernel, step, 0, ceil_mode)
         return (y.sign() * y.abs().relu()).mul(math.prod(kernel)).pow(1.0 / norm_type)
 
@@ -143,8 +148,10 @@ for _dims in (1, 2, 3):
         samples=lambda make, d=_dims: [
             Sample(make(2, 2, *[4] * d), 2.0, 2),
             Sample(make(2, *[5] * d), 3.0, 2, 1, ceil_mode=True),
+            Sample(make(2, *[5] * d), math.inf, 2),
         ],
-        doc=f"(sum of x ** norm_type) ** (1 / norm_type) of each window of {_dims} dimension{'s' * (_dims > 1)}.",
+        doc=f"(sum of x ** norm_type) ** (1 / norm_type) of each window of {_dims} dimension{'s' * (_dims > 1)}; "
+        "the largest or least absolute value for inf or -inf.",
     )
 
 
