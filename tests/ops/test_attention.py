@@ -153,3 +153,18 @@ def test_dropout_of_a_long_sequence_draws_for_each_sample():
         tg.func.vmap(call)(q.expand(3, 300, 4))
     half = attention(*[q.to(tg.bfloat16)] * 3, dropout_p=0.5)
     assert half.dtype == tg.bfloat16 and not half.isnan().any()
+
+
+@pytest.mark.parametrize("dtype", [tg.float16, tg.bfloat16])
+@pytest.mark.parametrize("length", [5, 300])
+def test_a_mask_of_float32_is_added_in_float32_to_scores_of_halves(dtype, length):
+    """-1e9 is no number of float16; keys that have it weigh nothing, and alone they weigh the same."""
+    query, key, value = (drawn(np.random.default_rng(i), 1, 2, length, 8)[1].to(dtype) for i in range(3))
+    mask = tg.zeros(length, length)
+    mask[:, length // 2 :] = -1e9
+    mask[0] = -1e9
+    got = attention(query.requires_grad_(), key, value, mask)
+    want = attention(query.float(), key.float(), value.float(), mask)
+    assert got.dtype == dtype and tg.equal(got, want.to(dtype))
+    got.sum().backward()
+    assert query.grad.dtype == dtype and query.grad.isfinite().all()

@@ -16,6 +16,10 @@ _LONG_HALVES = 1 << 11 if multiplies_bfloat16() else _LONG
 def _attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa):
     by_step = query.dtype == tg.bfloat16 and _is_step(query, key, value, attn_mask, dropout_p, is_causal)
     attention = _composed if by_step else rounded_once(_composed)  # the step rounds once, or is widened, itself
+    same = query.dtype == key.dtype == value.dtype
+    if same and query.dtype in (tg.float16, tg.bfloat16) and attn_mask is not None and attn_mask.dtype == tg.float32:
+        wide = [t.to(tg.float32) for t in (query, key, value)]
+        return _composed(*wide, attn_mask, dropout_p, is_causal, scale, enable_gqa).to(query.dtype)
     return attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
 
 
