@@ -335,3 +335,14 @@ def test_one_window_for_all_is_their_mean_in_every_layout(shape):
         assert found.equal(x.mean((-2, -1), True)) and found.is_contiguous()
         rows = image.flatten(0, -3)
         assert F.adaptive_avg_pool1d(rows, 1).equal(rows.mean(-1, True))
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+@pytest.mark.parametrize("groups", [1, 4])
+def test_transposed_convolution_of_no_places_is_refused_but_of_no_images(dims, groups):
+    """With a channel a group the kernel of the gradient divides by the number of places."""
+    transposed, weight = getattr(F, f"conv_transpose{dims}d"), tg.ones(4, 4 // groups, *[2] * dims)
+    for image in ([4, 0, 3, 3], [2, 4, 0, 3, 3]):
+        with pytest.raises(RuntimeError, match="Only zero batch or zero channel inputs are supported"):
+            transposed(tg.ones(image[: dims + len(image) - 3]), weight, groups=groups)
+    assert transposed(tg.ones([0, 4, 0, 3, 3][: dims + 2]), weight, groups=groups).shape[:3] == (0, 4, 1)

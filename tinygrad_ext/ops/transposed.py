@@ -145,6 +145,11 @@ def _transposed(dims):
                     f"stride: {stride}, dilation: {dilation}"
                 )
         if x.shape[0]:
+            if x.shape[1] and 0 in x.shape[2:]:
+                raise RuntimeError(
+                    f"Only zero batch or zero channel inputs are supported, but got input shape: {list(x.shape)}: "
+                    f"{name} needs a position to spread"
+                )
             _check_out(x, weight, stride, padding, more, dilation)
         y = _windows(x, weight, stride, padding, more, dilation, groups)
         y = _with_bias(y, bias, weight.shape[1] * groups, dims)
