@@ -272,7 +272,7 @@ static int put_shape(tgx_call *c) {
         return tgx_fail(c, TGX_RUNTIME_ERROR, "put_(): self and source expected to have the same dtype, but got self.dtype = %s and source.dtype "
                         "= %s", tgx_dtype_title(x->dtype), tgx_dtype_title(source->dtype));
     if (index->count != source->count)
-        return tgx_fail(c, TGX_RUNTIME_ERROR, "put_(): Expected source and index to have the same number of elements, but got source.numel() = "
+        return tgx_fail(c, TGX_INDEX_ERROR, "put_(): Expected source and index to have the same number of elements, but got source.numel() = "
                         "%lld, index.numel() = %lld", (long long)source->count, (long long)index->count);
     if (x->count == 0 && index->count) return tgx_fail(c, TGX_INDEX_ERROR, "put_(): tried to put elements into an empty tensor");
     tgx_need_dense(c, 1), tgx_need_dense(c, 2);

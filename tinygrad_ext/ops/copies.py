@@ -4,6 +4,7 @@ import tinygrad_ext as tg
 from tinygrad_ext.ops import batching_index
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
+from tinygrad_ext.ops.shapes import wrapped
 
 _ALL = "bool int float half complex"
 
@@ -164,7 +165,7 @@ op(
     ],
     reference=_put_reference,
     errors=[
-        (lambda: zeros(3).put(zeros(2).long(), zeros(1)), RuntimeError, "the same number of elements"),
+        (lambda: zeros(3).put(zeros(2).long(), zeros(1)), IndexError, "the same number of elements"),
         (lambda: zeros(3).put(zeros(1).int(), zeros(1)), IndexError, "Expected a long tensor for index"),
         (lambda: zeros(3).put(zeros(1).long(), zeros(1).double()), RuntimeError, "to have the same dtype"),
         (lambda: zeros(3).put(zeros(1).long() + 3, zeros(1)), IndexError, "out of range"),
@@ -182,7 +183,7 @@ def _index_reduce(self, dim, index, source, reduce, include_self):
         raise IndexError("index_reduce(): Expected a vector of int32 or int64 numbers for index")
     if not self.dim():
         return _index_reduce(self.reshape(1), 0, index, source.reshape(1), reduce, include_self).reshape(())
-    dim = dim if dim >= 0 else dim + self.dim()
+    dim = wrapped(dim, self.dim())
     at = index.to(tg.int64).reshape([-1 if i == dim else 1 for i in range(self.dim())]).expand(source.shape)
     return self.scatter_reduce(dim, at, source, reduce, include_self=include_self)
 
@@ -199,6 +200,7 @@ op(
         Sample(make(2, 3), -1, make.of([0, 0]), make(2, 2), "amin"),
     ],
     errors=[
+        (lambda: _index_reduce(zeros(2), 1, zeros(1).long(), zeros(1), "prod", True), IndexError, "out of range"),
         (
             lambda: _index_reduce(zeros(2), 0, zeros(1).long(), zeros(1), "sum", True),
             RuntimeError,
