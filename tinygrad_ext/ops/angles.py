@@ -142,6 +142,8 @@ op(
 
 
 def _logit(self, eps):
+    if self.dtype.is_complex:
+        raise NotImplementedError('"logit" not implemented for complex tensors: write (x / (1 - x)).log()')
     x = self if self.dtype.is_floating_point else self.to(tg.get_default_dtype())
     return fused._logit(x if eps is None else x.clamp(eps, 1 - eps))
 
@@ -162,6 +164,7 @@ op(
     domain=(0.05, 0.95),
     samples=lambda make: [Sample(make(3, 4)), Sample(make(3), 0.2), Sample(make()), Sample(make(0, 2))],
     reference=_numpy_logit,
+    errors=[(lambda: _logit(tg.zeros(2, dtype=tg.complex64), None), NotImplementedError, "for complex tensors")],
     aliases="special.logit",
     tags="casts",
     doc="log(x / (1 - x)), the inverse of sigmoid; with eps of x limited to [eps, 1 - eps].",
