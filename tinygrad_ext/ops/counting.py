@@ -14,9 +14,9 @@ from tinygrad_ext.ops.shapes import wrapped
 
 
 def _mode(self, dim, keepdim):
+    dim = wrapped(dim, self.dim())
     if not self.dim():
         return self.clone(), tg.zeros((), dtype=tg.int64, device=self.device)
-    dim = wrapped(dim, self.dim())
     if not self.shape[dim]:
         raise IndexError(f"mode(): Expected reduction dim {dim} to have non-zero size.")
     values, indices = self.sort(stable=True, dim=dim)
@@ -46,7 +46,10 @@ op(
     types="bool int float half",
     variants="function method out",
     samples=lambda make: [Sample(make.distinct(3, 4)), Sample(make.distinct(2, 3), 0, True), Sample(make())],
-    errors=[(lambda: _mode(zeros(2, 0), 1, False), IndexError, "to have non-zero size")],
+    errors=[
+        (lambda: _mode(zeros(2, 0), 1, False), IndexError, "to have non-zero size"),
+        (lambda: _mode(zeros(1)[0], 1, False), IndexError, "Dimension out of range"),
+    ],
     doc="The most frequent element along dim, the smallest of several, and a place of it.",
 )
 
