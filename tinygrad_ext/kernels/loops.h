@@ -109,4 +109,23 @@ DEFINE_GATHER(b8) DEFINE_GATHER(u8) DEFINE_GATHER(i8) DEFINE_GATHER(i16) DEFINE_
 DEFINE_GATHER(u16) DEFINE_GATHER(u32) DEFINE_GATHER(u64)
 DEFINE_GATHER(f16) DEFINE_GATHER(bf16) DEFINE_GATHER(f32) DEFINE_GATHER(f64) DEFINE_GATHER(c64) DEFINE_GATHER(c128)
 
+/* A loop of two operands whose first is one element again and again: that is written out for a stretch of the second. */
+static __attribute__((noinline, unused)) int tgx_written_out(tgx_loop real, ptrdiff_t size, char **data, const ptrdiff_t *s,
+                                                             ptrdiff_t count, const tgx_scalar *aux) {
+    char room[BLOCK * sizeof(S_c128)] __attribute__((aligned(64)));
+    const ptrdiff_t dense[] = {s[0], size, s[2]};
+    int status = 0;
+    const ptrdiff_t some = count < BLOCK ? count : BLOCK;
+#define WRITE_OUT(T) do { const T one = *(const T *)data[1]; for (ptrdiff_t i = 0; i < some; i++) ((T *)room)[i] = one; } while (0)
+    if (size == 1) WRITE_OUT(uint8_t);
+    else if (size == 2) WRITE_OUT(uint16_t);
+    else if (size == 4) WRITE_OUT(uint32_t);
+    else if (size == 8) WRITE_OUT(uint64_t);
+    else WRITE_OUT(S_c128);
+#undef WRITE_OUT
+    for (ptrdiff_t at = 0; at < count; at += BLOCK)
+        status |= real((char *[]){data[0] + at * s[0], room, data[2] + at * s[2]}, dense, count - at < BLOCK ? count - at : BLOCK, aux);
+    return status;
+}
+
 #endif

@@ -161,8 +161,11 @@ def simple_loop(name, out, ins, compute, declared, expression):
     text += f"        {each}{{ {load} {store} }}\n        return status;\n    }}\n"
     for at in (1, 0) if len(ins) == 2 else ():
         once, other = names[at], names[1 - at]
-        text += f"    if ({sizes.replace(f's[{at + 1}] == sizeof(S_{ins[at]})', f's[{at + 1}] == 0')}) {{\n"
-        text += f"        const S_{ins[1 - at]} *{other}p = (const S_{ins[1 - at]} *)data[{2 - at}];\n"
+        text += f"    if ({sizes.replace(f's[{at + 1}] == sizeof(S_{ins[at]})', f's[{at + 1}] == 0')})"
+        if at == 0 and ins[0] not in ("f32", "f64"):  # which costs a write and a read of each element, and little code
+            text += f"\n        return tgx_written_out({name}, sizeof(S_{ins[0]}), data, s, count, aux);\n"
+            continue
+        text += f" {{\n        const S_{ins[1 - at]} *{other}p = (const S_{ins[1 - at]} *)data[{2 - at}];\n"
         text += f"        const {compute} {once} = GET_{ins[at]}(*(const S_{ins[at]} *)data[{at + 1}]);\n"
         text += f"        {each}{{ const {compute} {other} = GET_{ins[1 - at]}({other}p[i]); {store} }}\n"
         text += "        return status;\n    }\n"
