@@ -360,3 +360,14 @@ def test_integers_equal_the_definition(outputs, groups, stride, padding, dilatio
         np.testing.assert_array_equal(got.numpy(), want)
     big = tg.tensor([[[2**62, 2**62 + 1, 5]]])  # what does not fit 64 bits wraps
     assert F.conv1d(big, tg.tensor([[[4, 1]]])).tolist() == [[[2**62 + 1, 9]]]
+
+
+@pytest.mark.parametrize("groups, channels", [(1, 4), (4, 4), (2, 4)])
+def test_gradients_of_convolutions_without_positions_are_zeros(groups, channels):
+    """No window fits, or there is no image: the gradient of what was there is zero, and no number of positions divides."""
+    weight = tg.ones(4, channels // groups, 2)
+    for batch in (0, 2):
+        grad = tg.nn.grad.conv1d_input((batch, channels, 1), weight, tg.ones(batch, 4, 0), groups=groups)
+        assert grad.shape == (batch, channels, 1) and not grad.any()
+        found = tg.nn.grad.conv1d_weight(tg.ones(batch, channels, 1), weight.shape, tg.ones(batch, 4, 0), groups=groups)
+        assert found.shape == weight.shape and not found.any()

@@ -337,6 +337,10 @@ int tgx_conv_input_grad(tgx_call *c, const tgx_conv_sizes *g, const tgx_tensor *
     const tgx_tensor *out = tgx_out(c, 0);
     job_t j;
     if (out->count == 0) return 0;
+    if (grad->count == 0 || w->count == 0) {    /* no position to gather from */
+        memset(out->data, 0, (size_t)out->count * (size_t)tgx_itemsize[out->dtype]);
+        return 0;
+    }
     if (grad->dtype == TGX_BF16) return tgx_conv_bf16_input_grad(c, g, grad, w);
     if (tgx_conv_is_product(c, g, grad->dtype)) return tgx_conv_product_input_grad(c, g, grad, w);
     if (tgx_conv_is_overlaps(c, g, grad->dtype)) return tgx_conv_overlaps(c, g, grad, w);
