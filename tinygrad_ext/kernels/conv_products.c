@@ -9,7 +9,10 @@
 #include "lapack.h"
 #include "product_blocks.h"
 
-enum { LEAST_WORK = 1 << 18 };  /* multiplications; below, a call of the library costs more than it spares */
+enum {
+    LEAST_WORK = 1 << 18,       /* multiplications; below, a call of the library costs more than it spares */
+    TOGETHER_BYTES = 1 << 19,   /* of windows that are laid out and then multiplied, while the second cache has them */
+};
 
 static int apart(const tgx_conv_sizes *g, int d) {
     return g->pad[d] == 0 && g->out[d] > 0 && (g->out[d] == 1 || g->kernel[d] <= g->stride[d]) && (g->dilation[d] == 1 || g->kernel[d] == 1);
@@ -69,6 +72,33 @@ static int turn(tgx_call *c, const tgx_conv_sizes *g, char *image, int64_t size,
     return tgx_range(c, turn_rows, &t, rows, 1 + TGX_SMALL / (g->kernel[2] * g->out[2]));
 }
 
+/* ---- windows behind each other ----------------------------------------------------------------------------------- */
+
+/* Rows of windows, lo to hi, of the images from one on: each window's elements behind each other, as they are read. */
+static int lay_windows(void *given, ptrdiff_t lo, ptrdiff_t hi) {
+    const turn_t *t = given;
+    const tgx_conv_sizes *g = t->g;
+    const int64_t kd = g->kernel[0], kh = g->kernel[1], kw = g->kernel[2], od = g->out[0], oh = g->out[1], ow = g->out[2];
+    const int64_t size = t->size, step = g->stride[2] * size, each = depth(g) * size, bytes = kw * size;
+    for (ptrdiff_t i = lo; i < hi; i++) {
+        const int64_t image = i / oh / od, z = i / oh % od, row = i % oh;
+        char *to = t->turned + i * ow * each;
+        for (int64_t c = 0; c < g->channels; c++)
+            for (int64_t f = 0; f < kd; f++)
+                for (int64_t v = 0; v < kh; v++, to += bytes) {
+                    const int64_t plane = (image * g->channels + c) * g->size[0] + z * g->stride[0] + f;
+                    const char *from = t->image + (plane * g->size[1] + row * g->stride[1] + v) * g->size[2] * size;
+#define CHUNKS(BYTES) for (int64_t k = 0; k < ow; k++) memcpy(to + k * each, from + k * step, BYTES)
+                    if (bytes == 8) CHUNKS(8);
+                    else if (bytes == 16) CHUNKS(16);
+                    else if (bytes == 32) CHUNKS(32);
+                    else if (bytes == 64) CHUNKS(64);
+                    else CHUNKS((size_t)bytes);
+                }
+    }
+    return 0;
+}
+
 /* ---- products ---------------------------------------------------------------------------------------------------- */
 
 /* C = A B, or C + A B, for each image where `batches` is not 1; what is the same for all has a step of 0. */
@@ -91,15 +121,28 @@ static void start_with(const tgx_tensor *out, const tgx_tensor *bias, int64_t ea
 int tgx_conv_product(tgx_call *c, const tgx_conv_sizes *g, const tgx_tensor *x, const tgx_tensor *w, const tgx_tensor *bias) {
     const tgx_tensor *out = tgx_out(c, 0);
     const ptrdiff_t o = g->outputs, k = depth(g), n = windows(g);
+    const int64_t size = tgx_itemsize[x->dtype], image = g->channels * tgx_conv_count(g->size), fit = TOGETHER_BYTES / (k * n * size);
+    const int64_t most = at_least(fit < g->n ? fit : g->n, 1);
     char *columns = x->data;
-    int code;
-    if (turns(g)) {
-        columns = c->scratch;
-        if ((code = turn(c, g, x->data, tgx_itemsize[x->dtype], 0))) return code;
-    }
+    int code = 0;
     if (bias) start_with(out, bias, n);
+    if (turns(g) && (n == 1 || g->kernel[2] == 1)) {
+        columns = c->scratch;
+        if ((code = turn(c, g, x->data, size, 0))) return code;
+    }
     if (n == 1) return multiply(c, g, x->dtype, (tgx_shape){g->n, o, k, k, 1, 1, k, o, 1}, columns, w->data, out->data, bias != NULL, 1, (int64_t[]){0, 0, 0});
-    return multiply(c, g, x->dtype, (tgx_shape){o, n, k, k, 1, n, 1, n, 1}, w->data, columns, out->data, bias != NULL, g->n, (int64_t[]){0, k * n, o * n});
+    if (!turns(g) || g->kernel[2] == 1)
+        return multiply(c, g, x->dtype, (tgx_shape){o, n, k, k, 1, n, 1, n, 1}, w->data, columns, out->data, bias != NULL, g->n,
+                        (int64_t[]){0, k * n, o * n});
+    for (int64_t at = 0, m; at < g->n && !code; at += m) {
+        m = most < g->n - at ? most : g->n - at;
+        turn_t t = {g, x->data + at * image * size, c->scratch, size, 0};
+        code = tgx_range(c, lay_windows, &t, m * g->out[0] * g->out[1], 1 + TGX_SMALL / (k * g->out[2]));
+        if (!code)
+            code = multiply(c, g, x->dtype, (tgx_shape){o, n, k, k, 1, 1, k, n, 1}, w->data, c->scratch, out->data + at * o * n * size, bias != NULL, m,
+                            (int64_t[]){0, k * n, o * n});
+    }
+    return code;
 }
 
 int tgx_conv_product_input_grad(tgx_call *c, const tgx_conv_sizes *g, const tgx_tensor *grad, const tgx_tensor *w) {
