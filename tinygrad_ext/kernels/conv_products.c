@@ -3,6 +3,9 @@
  * the three maps are products with the weights (outputs, elements of a window). Of all single elements, and of one window, the
  * order is there already. One window an image: the images are the rows of one product.
  *
+ * Images of few single elements share products: each would lay out the weights anew. What else is brought into order forward is laid
+ * out window by window, as it is read, and multiplied while it is near.
+ *
  * Only where a library computes products: the plain loops of gemm.h are slower than those of conv_loops.h, which take 1.1 to 1.4
  * times as long as OpenBLAS, and 8 times where a window is the image. */
 #include "conv_products.h"
@@ -11,6 +14,9 @@
 
 enum {
     LEAST_WORK = 1 << 18,       /* multiplications; below, a call of the library costs more than it spares */
+    JOINED = 784,               /* positions of several images in one product, */
+    FEW_WINDOWS = 256,          /* where an image has fewer: it would lay the weights out again, */
+    LARGE_BYTES = 1 << 18,      /* which are so large */
     TOGETHER_BYTES = 1 << 19,   /* of windows that are laid out and then multiplied, while the second cache has them */
 };
 
@@ -25,8 +31,18 @@ static int whole(const tgx_conv_sizes *g) { return depth(g) * windows(g) == g->c
 static int turns(const tgx_conv_sizes *g) { return !whole(g) || (windows(g) > 1 && tgx_conv_count(g->kernel) > 1); }
 static int64_t at_least(int64_t n, int64_t limit) { return n > limit ? n : limit; }
 
-static int64_t turned_bytes(const tgx_conv_sizes *g, int dtype) {
-    return turns(g) ? tgx_round64(g->n * depth(g) * windows(g) * tgx_itemsize[dtype]) : 0;
+/* How many images become one product by single elements, 1: each by itself. */
+static int64_t joined(const tgx_conv_sizes *g, int dtype) {
+    const int64_t n = windows(g), bytes = g->outputs * g->channels * tgx_itemsize[dtype];
+    if (tgx_conv_count(g->kernel) > 1 || n < 2 || n >= FEW_WINDOWS || bytes < LARGE_BYTES) return 1;
+    return JOINED / n < g->n ? JOINED / n : g->n;
+}
+
+static int64_t laid_bytes(const tgx_conv_sizes *g, int dtype) {
+    const int64_t size = tgx_itemsize[dtype], together = joined(g, dtype);
+    const int64_t turned = turns(g) ? tgx_round64(g->n * depth(g) * windows(g) * size) : 0;
+    const int64_t both = together > 1 ? tgx_round64(together * windows(g) * g->channels * size) + tgx_round64(together * windows(g) * g->outputs * size) : 0;
+    return at_least(turned, both);
 }
 
 int tgx_conv_is_product(const tgx_call *c, const tgx_conv_sizes *g, int dtype) {
@@ -37,8 +53,8 @@ int tgx_conv_is_product(const tgx_call *c, const tgx_conv_sizes *g, int dtype) {
 }
 
 void tgx_conv_product_room(tgx_call *c, const tgx_conv_sizes *g, int dtype) {
-    const int64_t most = at_least(at_least(g->n, g->outputs), at_least(depth(g), windows(g)));
-    c->scratch_bytes = turned_bytes(g, dtype) + tgx_block_product_room(dtype, most, most, most);
+    const int64_t most = at_least(at_least(g->n, g->outputs), at_least(depth(g), windows(g) * joined(g, dtype)));
+    c->scratch_bytes = laid_bytes(g, dtype) + tgx_block_product_room(dtype, most, most, most);
 }
 
 /* ---- the order of windows ---------------------------------------------------------------------------------------- */
@@ -104,7 +120,7 @@ static int lay_windows(void *given, ptrdiff_t lo, ptrdiff_t hi) {
 /* C = A B, or C + A B, for each image where `batches` is not 1; what is the same for all has a step of 0. */
 static int multiply(tgx_call *c, const tgx_conv_sizes *g, int dtype, tgx_shape s, char *a, char *b, char *to, int add, int64_t batches, const int64_t step[3]) {
     tgx_product p = {.s = s, .dtype = dtype, .a = a, .b = b, .c = to, .rank = batches > 1, .batches = batches};
-    if (c->scratch_bytes > turned_bytes(g, dtype)) p.room = (char *)c->scratch + turned_bytes(g, dtype);
+    if (c->scratch_bytes > laid_bytes(g, dtype)) p.room = (char *)c->scratch + laid_bytes(g, dtype);
     p.alpha.f = 1, p.alpha.i = 1, p.beta.f = add, p.beta.i = add;
     p.sizes[0] = batches, p.a_step[0] = step[0] * tgx_itemsize[dtype], p.b_step[0] = step[1] * tgx_itemsize[dtype];
     p.c_step[0] = step[2] * tgx_itemsize[dtype];
@@ -118,6 +134,59 @@ static void start_with(const tgx_tensor *out, const tgx_tensor *bias, int64_t ea
     else SPREAD(double);
 }
 
+/* Planes of an image's channels, or of its outputs, lo to hi: to or from rows of all images of a product. */
+typedef struct { const tgx_conv_sizes *g; char *planes, *rows; int64_t size, count, images; int sparse, back; } join_t;
+
+static int move_planes(void *given, ptrdiff_t lo, ptrdiff_t hi) {
+    const join_t *t = given;
+    const tgx_conv_sizes *g = t->g;
+    const int64_t n = windows(g), size = t->size, step = g->stride[2], plane = t->sparse ? tgx_conv_count(g->size) : n;
+    for (ptrdiff_t i = lo; i < hi; i++) {
+        char *row = t->rows + (i % t->count * t->images + i / t->count) * n * size, *from = t->planes + i * plane * size;
+        if (!t->sparse) {
+            memcpy(t->back ? from : row, t->back ? row : from, (size_t)(n * size));
+            continue;
+        }
+#define LINE(T) for (int64_t x = 0; x < g->out[2]; x++) { \
+            if (t->back) ((T *)line)[x * step] = ((T *)row)[x]; \
+            else ((T *)row)[x] = ((T *)line)[x * step]; \
+        }
+        for (int64_t z = 0; z < g->out[0]; z++)
+            for (int64_t y = 0; y < g->out[1]; y++, row += g->out[2] * size) {
+                char *line = from + (z * g->stride[0] * g->size[1] + y * g->stride[1]) * g->size[2] * size;
+                if (size == 4) LINE(uint32_t) else LINE(uint64_t)
+            }
+    }
+    return 0;
+}
+
+/* Single elements of so many images at a time: those of `from` times the weights, or with `back` times what they are turned. */
+static int multiply_joined(tgx_call *c, const tgx_conv_sizes *g, const tgx_tensor *from, const tgx_tensor *w, int back, int add) {
+    const tgx_tensor *out = tgx_out(c, 0);
+    const int64_t size = tgx_itemsize[from->dtype], n = windows(g), most = joined(g, from->dtype), in = back ? g->outputs : g->channels;
+    const int64_t made = back ? g->channels : g->outputs, whole_size = tgx_conv_count(g->size), grain = 1 + TGX_SMALL / n;
+    char *rows = c->scratch, *sums = rows + tgx_round64(most * n * in * size);
+    const int sparse = !whole(g);
+    int code = 0;
+    if (back && sparse) memset(out->data, 0, (size_t)(out->count * size));
+    for (int64_t at = 0, m; at < g->n && !code; at += m) {
+        m = most < g->n - at ? most : g->n - at;
+        join_t take = {g, from->data + at * in * (back || !sparse ? n : whole_size) * size, rows, size, in, m, !back && sparse, 0};
+        join_t give = {g, out->data + at * made * (back && sparse ? whole_size : n) * size, sums, size, made, m, back && sparse, 1};
+        const ptrdiff_t all = m * n, o = g->outputs, k = g->channels;
+        code = tgx_range(c, move_planes, &take, m * in, grain);
+        if (!code && add) {
+            give.back = 0;
+            code = tgx_range(c, move_planes, &give, m * made, grain);
+            give.back = 1;
+        }
+        const tgx_shape forth = {o, all, k, k, 1, all, 1, all, 1}, turned = {k, all, o, 1, k, all, 1, all, 1};
+        if (!code) code = multiply(c, g, from->dtype, back ? turned : forth, w->data, rows, sums, add, 1, (int64_t[]){0, 0, 0});
+        if (!code) code = tgx_range(c, move_planes, &give, m * made, grain);
+    }
+    return code;
+}
+
 int tgx_conv_product(tgx_call *c, const tgx_conv_sizes *g, const tgx_tensor *x, const tgx_tensor *w, const tgx_tensor *bias) {
     const tgx_tensor *out = tgx_out(c, 0);
     const ptrdiff_t o = g->outputs, k = depth(g), n = windows(g);
@@ -126,6 +195,7 @@ int tgx_conv_product(tgx_call *c, const tgx_conv_sizes *g, const tgx_tensor *x, 
     char *columns = x->data;
     int code = 0;
     if (bias) start_with(out, bias, n);
+    if (joined(g, x->dtype) > 1) return multiply_joined(c, g, x, w, 0, bias != NULL);
     if (turns(g) && (n == 1 || g->kernel[2] == 1)) {
         columns = c->scratch;
         if ((code = turn(c, g, x->data, size, 0))) return code;
@@ -149,9 +219,30 @@ int tgx_conv_product_input_grad(tgx_call *c, const tgx_conv_sizes *g, const tgx_
     const tgx_tensor *out = tgx_out(c, 0);
     const ptrdiff_t o = g->outputs, k = depth(g), n = windows(g);
     char *columns = turns(g) ? c->scratch : out->data;
+    if (joined(g, grad->dtype) > 1) return multiply_joined(c, g, grad, w, 1, 0);
     if (n == 1) return multiply(c, g, grad->dtype, (tgx_shape){g->n, k, o, o, 1, k, 1, k, 1}, grad->data, w->data, columns, 0, 1, (int64_t[]){0, 0, 0});
     int code = multiply(c, g, grad->dtype, (tgx_shape){k, n, o, 1, k, n, 1, n, 1}, w->data, grad->data, columns, 0, g->n, (int64_t[]){0, o * n, k * n});
     return code || !turns(g) ? code : turn(c, g, out->data, tgx_itemsize[out->dtype], 1);
+}
+
+/* A sum over the images of a product, and over products one after the other. */
+static int weight_grad_joined(tgx_call *c, const tgx_conv_sizes *g, const tgx_tensor *grad, const tgx_tensor *x) {
+    const int64_t size = tgx_itemsize[x->dtype], n = windows(g), most = joined(g, x->dtype), grain = 1 + TGX_SMALL / n;
+    const int64_t image = g->channels * tgx_conv_count(g->size);
+    char *inputs = c->scratch, *slopes = inputs + tgx_round64(most * n * g->channels * size);
+    int code = 0;
+    for (int64_t at = 0, m; at < g->n && !code; at += m) {
+        m = most < g->n - at ? most : g->n - at;
+        join_t of_x = {g, x->data + at * image * size, inputs, size, g->channels, m, !whole(g), 0};
+        join_t of_grad = {g, grad->data + at * g->outputs * n * size, slopes, size, g->outputs, m, 0, 0};
+        const ptrdiff_t all = m * n, o = g->outputs, k = g->channels;
+        code = tgx_range(c, move_planes, &of_x, m * k, grain);
+        if (!code) code = tgx_range(c, move_planes, &of_grad, m * o, grain);
+        if (!code)
+            code = multiply(c, g, x->dtype, (tgx_shape){o, k, all, all, 1, 1, all, k, 1}, slopes, inputs, tgx_out(c, 0)->data, at > 0, 1,
+                            (int64_t[]){0, 0, 0});
+    }
+    return code;
 }
 
 /* A sum over images, one after the other. */
@@ -159,6 +250,7 @@ int tgx_conv_product_weight_grad(tgx_call *c, const tgx_conv_sizes *g, const tgx
     const ptrdiff_t o = g->outputs, k = depth(g), n = windows(g), size = tgx_itemsize[x->dtype];
     char *columns = x->data, *to = tgx_out(c, 0)->data;
     int code = 0;
+    if (joined(g, x->dtype) > 1) return weight_grad_joined(c, g, grad, x);
     if (turns(g)) {
         columns = c->scratch;
         if ((code = turn(c, g, x->data, size, 0))) return code;
