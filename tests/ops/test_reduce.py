@@ -317,3 +317,16 @@ def test_nansum_is_the_sum_of_what_is_a_number(n):
     assert bits(x.nansum(0)) == bits(cleaned.nansum(0)) == bits(x.T.contiguous().nansum(1))
     np.testing.assert_allclose(x.nansum(0).numpy(), cleaned.double().sum(0).numpy(), rtol=1e-5, atol=1e-3)
     assert tg.full((n,), float("nan")).nansum().item() == 0
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "prod", "nansum", "norm", "var", "argmax", "amin", "count_nonzero"])
+@pytest.mark.parametrize("dtype", [tg.float32, tg.float64, tg.int64, tg.bfloat16], ids=str)
+def test_repeated_rows_and_small_turned_matrices_have_the_bits_of_rows(name, dtype):
+    if dtype == tg.int64 and name in ("mean", "norm", "var"):
+        pytest.skip("of floats alone")
+    g = np.random.default_rng(3)
+    for rows, columns in ((301, 1000), (70_000, 3), (2, 70_001), (41, 33), (16, 400), (300, 17), (150, 200)):
+        base = tg.from_numpy(1 + g.standard_normal((rows, columns)) / 1000).to(dtype)
+        row = base[:1].expand(rows, columns)
+        for t in (row, base.t().contiguous().t()):
+            assert getattr(t, name)().equal(getattr(t.contiguous(), name)()), (rows, columns)

@@ -348,8 +348,18 @@ static void finish(const tgx_reduction *p, const tile_place *at, const tgx_acc *
                        p->out2 ? p->out2 + at->first * p->osize2 : NULL, at->ostep * p->osize2);
 }
 
+#include "reduce_spans.h"
+
 void tgx_reduction_tiles(const tgx_reduction *p, int64_t lo, int64_t hi) {
     tgx_acc acc, part;
+    char *room = lo < hi && is_small_and_turned(p) ? malloc((size_t)(p->count * p->itemsize)) : NULL;
+    if (room) {
+        const tile_place at = place_of(p, 0);
+        turned_span(p, 0, room, &acc);
+        finish(p, &at, &acc);
+        free(room);
+        return;
+    }
     if (p->unit < 0 && p->nkept == 1 && p->nred == 1 && p->rstride[0] == p->itemsize && p->count <= TGX_BLOCK) {
         few_blocks(p, p->x, p->count, p->kstride[0], lo, hi);
         return;
@@ -365,28 +375,14 @@ void tgx_reduction_tiles(const tgx_reduction *p, int64_t lo, int64_t hi) {
     }
 }
 
-/* A span of a matrix that lies turned: its rows are brought into order first, in memory that the second cache holds. */
-static void turned_span(const tgx_reduction *p, int64_t span, char *room, tgx_acc *acc) {
-    const int64_t width = p->rsize[1], first = span * TGX_SPAN * TGX_BLOCK, rest = p->count - first;
-    const int64_t n = rest < TGX_SPAN * TGX_BLOCK ? rest : TGX_SPAN * TGX_BLOCK, row = first / width;
-    char *both[] = {room, (char *)p->x + row * p->itemsize};
-    const ptrdiff_t inner[] = {p->itemsize, p->rstride[1]}, outer[] = {width * p->itemsize, p->itemsize};
-    tgx_acc part;
-    tgx_copy_plane(p->itemsize)(both, inner, outer, width, (first + n + width - 1) / width - row);
-    room += (first - row * width) * p->itemsize;
-    for (int64_t done = 0; done < n; done += TGX_BLOCK) {
-        const int64_t some = n - done < TGX_BLOCK ? n - done : TGX_BLOCK;
-        p->reducer->block(room + done * p->itemsize, some, first + done, p->aux, done ? &part : acc);
-        if (done) p->reducer->merge(acc, &part, 1);
-    }
-}
-
 void tgx_reduction_spans(const tgx_reduction *p, int64_t tile, int64_t lo, int64_t hi, tgx_acc *parts) {
     tile_place at = place_of(p, tile);
+    const int repeats = is_repeated(p);
     char *room = NULL;
     if (tgx_reduction_turned(p)) room = malloc((size_t)((TGX_SPAN * TGX_BLOCK + 2 * p->rsize[1]) * p->itemsize));
+    else if (repeats && (room = malloc((size_t)((TGX_BLOCK + p->rsize[1]) * p->itemsize)))) repeat_row(p, room);
     for (int64_t s = lo; s < hi; s++)
-        if (room) turned_span(p, s, room, &parts[s]);
+        if (room) (repeats ? repeated_span : turned_span)(p, s, room, &parts[s]);
         else one_span(p, &at, s, &parts[s]);
     free(room);
 }
