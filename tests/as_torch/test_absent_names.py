@@ -105,6 +105,24 @@ def test_exceptions_of_modules_that_are_not_here_can_be_caught(as_torch):
         raise exc.InductorError("told")
 
 
+def test_overloads_of_pytorchs_write_to_out(as_torch):
+    aten, x = as_torch.ops.aten, as_torch.tensor([1.0, float("inf")])
+    target = as_torch.empty(2, dtype=as_torch.bool)
+    assert aten.isinf.out(x, out=target) is target and target.tolist() == [False, True]
+    assert aten.masked_fill.Scalar_out(x, target, 3, out=as_torch.empty(0)).tolist() == [1, 3]
+    both = as_torch.empty(()), as_torch.empty(())
+    aten.var_mean.correction_out(as_torch.tensor([1.0, 3.0]), out0=both[0], out1=both[1])
+    assert [t.item() for t in both] == [2, 2]
+    rows = [as_torch.empty(()), as_torch.empty(())]
+    assert aten.unbind_copy.int_out(x, out=rows) is None and rows[0] == 1
+    with pytest.raises(RuntimeError, match="Expected out tensor to have dtype bool, but got float"):
+        aten.isinf.out(x, out=as_torch.empty(2))
+    with pytest.raises(RuntimeError, match="missing value for argument 'out'"):
+        aten.isinf.out(x)
+    with pytest.raises(RuntimeError, match="has 2 results, not 1"):
+        aten.var_mean.correction_out(x, out=both[0])
+
+
 def test_overloads_of_pytorchs_call_the_op(as_torch):
     aten, x = as_torch.ops.aten, as_torch.tensor([3.0, 1.0])
     values = aten.sort.values_stable

@@ -196,3 +196,12 @@ def test_modules_say_what_a_star_brings(as_torch):
     held = {}
     exec("from torch import *", held)
     assert held["FloatTensor"] is as_torch.FloatTensor and "nn" not in held
+
+
+def test_limits_of_captures_are_lifted_in_a_block(as_torch):
+    from torch._dynamo.utils import disable_cache_limit
+
+    kept = as_torch._dynamo.config.recompile_limit
+    with disable_cache_limit():
+        assert as_torch._dynamo.config.recompile_limit > kept
+    assert as_torch._dynamo.config.recompile_limit == kept

@@ -199,7 +199,7 @@ def _public(module):
         for name in dir(module)
         if not name.startswith("_")
         and not isinstance(held.get(name), types.ModuleType)
-        and (name in held or importlib.util.find_spec(f"{module.__name__}.{name}") is None)
+        and (name in held or "__path__" not in held or importlib.util.find_spec(f"{module.__name__}.{name}") is None)
     ]
 
 

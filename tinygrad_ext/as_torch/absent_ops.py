@@ -5,6 +5,7 @@ Libraries register functions of their own for ops by such names, at import. An o
 """
 
 import functools
+import re
 
 import tinygrad_ext
 from tinygrad_ext.as_torch import absent_names
@@ -73,6 +74,23 @@ class Alike(Overload):
         return f"<overload 'aten::{self._name}' of PyTorch's>"
 
 
+class AlikeOut(Alike):
+    """The same for one that writes its results to `out=`, or to `out0=`, `out1=` and so on, which it returns."""
+
+    def __call__(self, *args, **kwargs):
+        targets = [kwargs.pop(name) for name in sorted(kwargs) if re.fullmatch(r"out\d*", name)]
+        if not targets:
+            raise RuntimeError(f"aten::{self._name}() is missing value for argument 'out', a tensor to write to")
+        results = self.overloadpacket(*args, **kwargs)
+        several, listed = isinstance(results, (tuple, list)), isinstance(targets[0], (tuple, list))
+        targets = list(targets[0]) if listed else targets
+        if len(targets) != (len(results) if several else 1):
+            raise RuntimeError(f"aten::{self._name}() has {len(results) if several else 1} results, not {len(targets)}")
+        for result, target in zip(results if several else [results], targets):
+            tinygrad_ext.alias_copy(result, out=target)
+        return None if listed else tuple(targets) if several else targets[0]
+
+
 @functools.cache
 def _packet(name, namespace="aten"):
     return Packet(name, namespace)
@@ -86,7 +104,9 @@ def _namespace(name):
 @functools.cache
 def _alike(packet, name):
     aten = packet.candidates[0].schema.namespace == "aten"
-    return Alike(packet, name) if aten and absent_names.lists(PLACE, f"{packet.__name__}.{name}") else None
+    if not aten or not absent_names.lists(PLACE, f"{packet.__name__}.{name}"):
+        return None
+    return (AlikeOut if name == "out" or name.endswith("_out") else Alike)(packet, name)
 
 
 def install():

@@ -29,7 +29,7 @@ _OPTIMIZERS = [
     "_disable_dynamo_if_unsupported",
     "_device_dtype_check_for_fused",
 ]
-_OF_DYNAMO = [("eval_frame", "OptimizedModule"), ("utils", "is_compile_supported")]
+_OF_DYNAMO = [("eval_frame", "OptimizedModule"), ("utils", "is_compile_supported"), ("utils", "disable_cache_limit")]
 _FUNCTORCH = "tinygrad_ext.as_torch.stand_ins.functorch"
 _ELSEWHERE = {
     **{(f"_dynamo.{place}", name): _DYNAMO for place, name in _OF_DYNAMO},

@@ -22,7 +22,7 @@ def is_functorch_wrapped_tensor(tensor):
 
 
 def is_gradtrackingtensor(tensor):
-    """Whether forward-mode differentiation carries the tensor; reverse mode runs on those of eager mode."""
+    """Whether forward mode carries the tensor; reverse mode carries none, it runs on the tensors of eager mode."""
     return isinstance(getattr(tensor, "level", None), _Dual)
 
 

@@ -1,13 +1,15 @@
 """torch._dynamo: no bytecode is compiled here, so marks for that do nothing; backends are those of `compile`."""
 
+import contextlib
 import importlib
+import sys
 
 from tinygrad_ext import compile as _compile
 from tinygrad_ext import device as _device
 from tinygrad_ext.jit._state import written_for as _written_for
 from tinygrad_ext.jit.compiling import list_backends, lookup_backend, register_backend  # noqa: F401 - names there
 
-from . import _dynamo_config as config  # noqa: F401 - an attribute there
+from . import _dynamo_config as config
 from . import _dynamo_exc as exc  # noqa: F401
 from . import absent
 
@@ -42,6 +44,17 @@ def is_compiling():
 def is_compile_supported(device_type):
     """Whether `compile` takes programs for a type of device: for the cpu alone."""
     return _device(device_type).type == "cpu"
+
+
+@contextlib.contextmanager
+def disable_cache_limit():
+    """Let `recompile_limit` be as high as can be in a block; how often a program is captured hangs on other things."""
+    kept = config.recompile_limit
+    config.recompile_limit = sys.maxsize
+    try:
+        yield
+    finally:
+        config.recompile_limit = kept
 
 
 def graph_break(msg=""):
