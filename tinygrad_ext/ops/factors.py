@@ -117,8 +117,7 @@ op(
         (lambda: tg.linalg.solve_triangular(zeros(2, 2), zeros(3, 2), upper=True), RuntimeError, "Incompatible shapes"),
     ],
     doc="X of A X = B, or of X A = B without left, for A (..., n, n) of which only the upper or the lower triangle is "
-    "read, its diagonal neither if unitriangular. B (..., n, k), of floats of any dtype, and complex with A; batches "
-    "broadcast.",
+    "read, its diagonal neither if unitriangular. B (..., n, k), of any dtype that A's holds; batches broadcast.",
 )
 
 
