@@ -205,3 +205,15 @@ def test_limits_of_captures_are_lifted_in_a_block(as_torch):
     with disable_cache_limit():
         assert as_torch._dynamo.config.recompile_limit > kept
     assert as_torch._dynamo.config.recompile_limit == kept
+
+
+def test_options_of_printing_hold_for_a_block(as_torch):
+    from torch._tensor_str import printoptions
+
+    with printoptions(precision=2):
+        assert repr(as_torch.tensor([0.12345])) == "tensor([0.12])"
+    assert repr(as_torch.tensor([0.12345])) == "tensor([0.1235])"
+
+
+def test_older_questions_for_parts_are_answered(as_torch):
+    assert [getattr(as_torch, f"has_{part}") for part in ("cuda", "cudnn", "mkldnn", "mps")] == [False] * 4

@@ -164,6 +164,7 @@ _found["cuda.nvtx", "range"] = _nvtx_range
 _found["_dynamo.test_case", "TestCase"] = unittest.TestCase
 _found.update({("", f"__{name}__"): getattr(operator, f"__{name}__") for name in ("and", "or", "xor")})
 _found.update({("", f"__{name}__"): getattr(operator, f"__{name}__") for name in ("lshift", "rshift")})
+_found.update({("", f"has_{part}"): False for part in ("cuda", "cudnn", "mkldnn", "mps")})
 
 
 @_of("")

@@ -1,6 +1,7 @@
 """torch._tensor_str: the text of a tensor's elements, for types that show them within a text of their own."""
 
 from tinygrad_ext.tensor import printing as _printing
+from tinygrad_ext.tensor.printing import get_printoptions, printoptions, set_printoptions  # noqa: F401 - names there
 
 
 class _Options:
