@@ -99,9 +99,10 @@ def make(place, name):
 
 @functools.cache
 def _made(place, name, full):
-    found = helpers.find(place, name) or refs.find(place, name) or _in_a_room_above(place, name)
-    if found is not None:
-        return found
+    for find in (helpers.find, refs.find, _in_a_room_above):
+        found = find(place, name)
+        if found is not None:
+            return found
     if name not in _listed(place) and "*" in _listed(place) and not name.startswith("__"):
         raised = re.search("[a-z](Error|Exception|Warning)$", name)
         kind = "x" if raised else "t" if name.strip("_")[:1].isupper() else "f"
