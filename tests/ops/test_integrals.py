@@ -1,4 +1,4 @@
-"""trapezoid and cumulative_trapezoid: what they refuse, and sums over no samples."""
+"""trapezoid and cumulative_trapezoid: what they refuse, and sums over no samples; distances of gradient."""
 
 import pytest
 
@@ -37,3 +37,12 @@ def test_running_sums_of_no_samples_have_the_dtype_of_areas():
     assert tg.cumulative_trapezoid(y, tg.ones(0), dim=0).dtype is tg.float32
     assert tg.cumulative_trapezoid(y, dim=0).dtype is tg.float16
     assert tg.cumulative_trapezoid(y, dim=0).shape == (0, 2)
+
+
+def test_a_distance_may_be_a_tensor_of_no_dimensions():
+    x = tg.arange(6.0).reshape(2, 3) ** 2
+    for dim in (None, 1, (0, 1)):
+        got, want = (tg.gradient(x, spacing=step, dim=dim) for step in (tg.tensor(2.0), 2.0))
+        assert [t.tolist() for t in got] == [t.tolist() for t in want]
+    with pytest.raises(RuntimeError, match="expected each element of spacing to have one dimension"):
+        tg.gradient(x, spacing=(tg.tensor(2.0), tg.tensor(2.0)))

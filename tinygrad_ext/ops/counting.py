@@ -265,7 +265,8 @@ def _gradient(self, spacing, dim, edge_order):
             )
         steps = list(spacing)
     else:
-        steps = [1.0 if spacing is None else spacing] * len(dims)
+        lone = isinstance(spacing, tg.Tensor) and not spacing.dim()
+        steps = [1.0 if spacing is None else spacing.item() if lone else spacing] * len(dims)
     return tuple([_slope(x, d, s, edge_order) for d, s in zip(dims, steps)])
 
 
