@@ -33,7 +33,7 @@ def _tensors(make):
 def _scalar_grad(grad, self, exponent):
     if exponent == 0:
         return zeros(grad)
-    if exponent == 2:
+    if exponent == 2 and not tg.is_grad_enabled():  # the power of one keeps self in sight of further derivatives
         return grad * (self * 2)
     return grad * (exponent * self.pow(exponent - 1))
 
@@ -178,7 +178,7 @@ op(
     scalar={"int float": "x * x", "complex": "TIMES(x, x)"},
     promote="int",
     holomorphic=True,
-    grad={"self": lambda grad, self: grad * (self * 2)},
+    grad={"self": lambda grad, self: _scalar_grad(grad, self, 2)},
     reference="numpy.square",
     doc="self * self.",
 )
