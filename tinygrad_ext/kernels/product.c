@@ -35,15 +35,17 @@ void tgx_small_product(const tgx_small *p, int dtype) {
 extern tgx_row_product *const tgx_row_products_base[2], *const tgx_row_products_avx2[2], *const tgx_row_products_avx512[2];
 
 tgx_row_product *const *tgx_row_products(void) {
-    int level = tgx_cpu_level();
-    return level == 2 ? tgx_row_products_avx512 : level == 1 ? tgx_row_products_avx2 : tgx_row_products_base;
+    static tgx_row_product *const *found;
+    if (!found) found = *TGX_PICK(tgx_row_products);
+    return found;
 }
 
 extern const tgx_packed_products tgx_packed_base[2], tgx_packed_avx2[2], tgx_packed_avx512[2];
 
 const tgx_packed_products *tgx_packed(int dtype) {
-    int level = tgx_cpu_level();
-    return (level == 2 ? tgx_packed_avx512 : level == 1 ? tgx_packed_avx2 : tgx_packed_base) + (dtype == TGX_F64);
+    static const tgx_packed_products *found;
+    if (!found) found = *TGX_PICK(tgx_packed);
+    return found + (dtype == TGX_F64);
 }
 
 enum {

@@ -19,8 +19,9 @@ enum {
 extern const tgx_complex_kernels tgx_complex_base[2], tgx_complex_avx2[2], tgx_complex_avx512[2];
 
 const tgx_complex_kernels *tgx_complex(int dtype) {
-    const int level = tgx_cpu_level();
-    return (level == 2 ? tgx_complex_avx512 : level == 1 ? tgx_complex_avx2 : tgx_complex_base) + (dtype == TGX_C128);
+    static const tgx_complex_kernels *found;
+    if (!found) found = *TGX_PICK(tgx_complex);
+    return found + (dtype == TGX_C128);
 }
 
 static int64_t parts(int64_t n, int64_t size) { return (n + size - 1) / size; }

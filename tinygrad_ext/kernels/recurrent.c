@@ -2,7 +2,11 @@
 #include "isa.h"
 #include "recurrent.h"
 
-static const tgx_recurrent_table *loops(void) { return TGX_PICK(tgx_recurrent); }
+static const tgx_recurrent_table *loops(void) {
+    static const tgx_recurrent_table *chosen;
+    if (!chosen) chosen = TGX_PICK(tgx_recurrent);
+    return chosen;
+}
 
 /* Where the arguments of an op stand; -1: it has none such. `gates`: gates of the forward, acts of the backward. */
 typedef struct { int gates, hidden, cell, weight, sizes, parts, stored; } places;

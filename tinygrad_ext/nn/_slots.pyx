@@ -11,7 +11,7 @@ specialised by the interpreter (30 instead of 10 ns each). So `speed_up` gives a
 
 Both are taken only if the class has Module's own methods, the second one only with Module's own ``__setattr__`` too, as
 another may put plain dicts in the place of the registries, and without properties: one that raises AttributeError stands
-aside for ``__getattr__``, so that a buffer may have its name. Assigning ``__call__`` or
+aside for ``__getattr__``, so that a buffer may have its name (a `settled` one does not). Assigning ``__call__`` or
 ``__getattr__`` later, to the class or to a base (a mock, a tracer), makes the interpreter set
 its own slots again, so the behaviour always is that of the Python methods.
 """
@@ -94,6 +94,7 @@ cdef extern from *:
 
 
 from .hooks import _global_live
+from .registry import settled
 
 tgx_setup(_global_live)
 
@@ -103,7 +104,8 @@ def speed_up(cls, base):
     if cls.__call__ is base.__call__:
         tgx_set_call(cls)
     plain = cls.__getattribute__ is object.__getattribute__ and cls.__setattr__ is base.__setattr__
-    plain = plain and not any([isinstance(v, property) for c in cls.__mro__ if c not in base.__mro__ for v in vars(c).values()])
+    plain = plain and not any([isinstance(v, property) and not isinstance(v, settled)
+                               for c in cls.__mro__ if c not in base.__mro__ for v in vars(c).values()])
     if plain and cls.__getattr__ is base.__getattr__:
         tgx_set_getattro(cls)
     tgx_set_init(cls, base)

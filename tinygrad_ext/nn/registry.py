@@ -19,6 +19,13 @@ def _nobody():
     return None
 
 
+class settled(property):
+    """A property of the package's own layers, behind which no attribute is looked for: an error in it is the program's.
+
+    So a class that has no others is asked for attributes as quickly as one without properties.
+    """
+
+
 class Registry(dict):
     """Named parts of one module, each also an attribute of that module."""
 

@@ -3,6 +3,11 @@
 from tinygrad_ext.core.call.boundary import boundary
 
 
+def _is_own(module, name):
+    """Whether a method is the one below, by which names are put together that nobody asks for."""
+    return getattr(getattr(module, name), "__func__", None) is getattr(Walking, name)
+
+
 @boundary
 class Walking:
     """The part of Module that iterates and looks up."""
@@ -58,8 +63,16 @@ class Walking:
 
     def parameters(self, recurse=True):
         """Iterate over the parameters, here and (with ``recurse``) below, each once."""
-        for _, parameter in self.named_parameters(recurse=recurse):
-            yield parameter
+        if not _is_own(self, "named_parameters") or not _is_own(self, "_named_members"):
+            for _, parameter in self.named_parameters(recurse=recurse):
+                yield parameter
+            return
+        seen = set()
+        for module in self.modules() if recurse and self._modules else (self,):
+            for parameter in module._parameters.values():
+                if parameter is not None and parameter not in seen:
+                    seen.add(parameter)
+                    yield parameter
 
     def named_parameters(self, prefix="", recurse=True, remove_duplicate=True):
         """Iterate over ``(dotted name, parameter)``."""

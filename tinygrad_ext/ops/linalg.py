@@ -74,8 +74,9 @@ def _linear_weight(grad, input, weight_shape):
 
 
 def _linear_bias(grad, bias_shape):
-    if grad.dim() == 2 and bias_shape == grad.shape[1:]:
-        return grad.sum(0)
+    n = grad.dim()
+    if n >= 2 and bias_shape == grad.shape[n - 1 :]:
+        return grad.sum(0 if n == 2 else tuple(range(n - 1)))
     return grad.sum_to_size(bias_shape)
 
 

@@ -98,7 +98,7 @@ def run_layers(kind, x, state, params, has_biases, num_layers, dropout, train, b
             at = layer * directions + direction
             own = params[at * each : (at + 1) * each]
             biases, project = own[2:4] if has_biases else (None, None), own[least] if each > least else None
-            start = tuple([s[at] for s in state])
+            start = tuple([s.select(0, at) for s in state])
             out, end = _direction(kind, x, start, own, biases, project, sizes or (), bool(direction))
             outputs.append(out)
             last.append(end)

@@ -72,7 +72,7 @@ def all_before(stored, first, sizes, reverse):
 
 def _by_weight(slopes, before):
     """The gradient of weights (features, n) of what came before, over all steps."""
-    return slopes.reshape(-1, slopes.shape[-1]).mT @ before.reshape(-1, before.shape[-1])
+    return slopes.flatten(0, -2).t() @ before.flatten(0, -2)
 
 
 def after_steps(stored, last, sizes, reverse):

@@ -180,6 +180,8 @@ cdef int _accumulate(Tensor v, Tensor g, bint create_graph) except -1:
         elif create_graph:
             # of a wrapper, such as a sparse tensor, its parts may have a history
             set_grad(v, slot("clone")(g) if needs_grad(g) or not exact(g) else slot("detached_clone")(g))
+        elif exact(g) and g.device_id == v.device_id == CPU and not state().flags and state().instead == NULL:
+            set_grad(v, _laid_out(g, v))
         else:
             set_grad(v, slot("detached_clone")(g))
     elif create_graph or (not exact(v.grad_) and exact(g) and v.grad_.is_sparse):    # a plain sum takes the place of what is sparse

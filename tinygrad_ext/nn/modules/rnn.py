@@ -10,6 +10,7 @@ from tinygrad_ext.core.call.scripting import is_scripting
 from .. import init
 from ..module import Module
 from ..parameter import Parameter
+from ..registry import settled
 from ..utils.rnn import PackedSequence
 from .rnn_cells import GRUCell, LSTMCell, RNNCell, RNNCellBase
 
@@ -107,7 +108,7 @@ class RNNBase(Module):
     def flatten_parameters(self):
         """Nothing: weights are read where they are."""
 
-    @property
+    @settled
     def _flat_weights(self):
         return [getattr(self, name) for name in self._flat_weights_names]
 
@@ -117,7 +118,7 @@ class RNNBase(Module):
         for name, weight in zip(self._flat_weights_names, weights, strict=True):
             self._parameters[name] = weight
 
-    @property
+    @settled
     def all_weights(self):
         """The parameters, a list for each layer and direction."""
         return [[getattr(self, name) for name in names] for names in self._all_weights]
@@ -163,7 +164,7 @@ class RNNBase(Module):
 
     def _zeros(self, x, batch):
         count = self.num_layers * (1 + self.bidirectional)
-        return tg.zeros(count, batch, self.proj_size or self.hidden_size, dtype=x.dtype, device=x.device)
+        return tg.zeros((count, batch, self.proj_size or self.hidden_size), dtype=x.dtype, device=x.device)
 
     def _run(self, x, state):
         """(output, states) of a batch."""
@@ -183,7 +184,10 @@ class RNNBase(Module):
         at = 0 if self.batch_first else 1
         x = input if batched else input.unsqueeze(at)
         state = self._state(x, hx, x.shape[at], batched)
-        self.check_forward_args(x, state if self.mode == "LSTM" else state[0])
+        if hx is None:  # zeros are of the shape that goes with the input
+            self.check_input(x)
+        else:
+            self.check_forward_args(x, state if self.mode == "LSTM" else state[0])
         output, *last = self._run(x, state)
         if not batched:
             return output.squeeze(at), self._given_back([s.squeeze(1) for s in last])
@@ -322,8 +326,11 @@ class LSTM(RNNBase):
 
     def _state(self, x, hx, batch, batched):
         if hx is None:
+            hidden = self._zeros(x, batch)
+            if self.proj_size == 0:
+                return [hidden, hidden]
             count = self.num_layers * (1 + self.bidirectional)
-            return [self._zeros(x, batch), tg.zeros(count, batch, self.hidden_size, dtype=x.dtype, device=x.device)]
+            return [hidden, tg.zeros((count, batch, self.hidden_size), dtype=x.dtype, device=x.device)]
         self._check_dimensions(list(hx), 3 if batched else 2)
         return [s if batched else s.unsqueeze(1) for s in hx]
 
