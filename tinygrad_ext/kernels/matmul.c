@@ -234,8 +234,8 @@ static inline int small_row(const tgx_tensor *a, const tgx_tensor *b, int64_t n,
 
 /* Two matrices of so little work that finding out what to do would take longer than doing it, or some more; `bias` is added to
  * each row, or NULL. A vector on the left is one row. b_row, b_col: the steps of b as the product reads it, of n columns. */
-static __attribute__((noinline)) int small_matrices(const tgx_tensor *a, const tgx_tensor *b, int64_t n, int64_t b_row, int64_t b_col,
-                                                    const tgx_tensor *bias, const tgx_tensor *c) {
+static __attribute__((noinline)) int small_matrices(const tgx_services *services, const tgx_tensor *a, const tgx_tensor *b, int64_t n,
+                                                    int64_t b_row, int64_t b_col, const tgx_tensor *bias, const tgx_tensor *c) {
     int one = a->rank == 1;
     int64_t m = one ? 1 : a->sizes[0], k = a->sizes[!one];
     if (!c->count || !tgx_is_small(m, n, k)) return 0;
@@ -245,21 +245,21 @@ static __attribute__((noinline)) int small_matrices(const tgx_tensor *a, const t
                         .b_col = b_col, .c_row = c->strides[0], .c_col = c->strides[!one]},
                   .a = a->data, .b = b->data, .c = c->data, .alpha = 1};
     if (bias) p.start = bias->data, p.start_col = bias->sizes[0] == 1 ? 0 : bias->strides[0], p.beta = 1;
-    tgx_small_product(&p, c->dtype);
+    tgx_shared_product(services, &p, c->dtype);
     return 1;
 }
 
 /* A matrix times a vector is the vector times the matrix transposed: the sums are the same. */
-static int small_pair(const tgx_tensor *a, const tgx_tensor *b, const tgx_tensor *c) {
+static int small_pair(const tgx_services *services, const tgx_tensor *a, const tgx_tensor *b, const tgx_tensor *c) {
     if (a->rank > 2 || b->rank > 2 || c->rank == 0) return 0;
     if (b->rank == 1) return small_row(b, a, a->sizes[0], a->strides[1], a->strides[0], NULL, c)
-                             || small_matrices(b, a, a->sizes[0], a->strides[1], a->strides[0], NULL, c);
+                             || small_matrices(services, b, a, a->sizes[0], a->strides[1], a->strides[0], NULL, c);
     return small_row(a, b, b->sizes[1], b->strides[0], b->strides[1], NULL, c)
-           || small_matrices(a, b, b->sizes[1], b->strides[0], b->strides[1], NULL, c);
+           || small_matrices(services, a, b, b->sizes[1], b->strides[0], b->strides[1], NULL, c);
 }
 
 static int pair_run(tgx_call *c) {
-    if (small_pair(tgx_in(c, 0), tgx_in(c, 1), tgx_out(c, 0))) return 0;
+    if (small_pair(c->services, tgx_in(c, 0), tgx_in(c, 1), tgx_out(c, 0))) return 0;
     operands_t x = pair(c);
     return product_run(c, &x, &one, &none);
 }
@@ -355,7 +355,7 @@ static int linear_run(tgx_call *c) {
     int code;
     if (a->rank <= 2 && w->rank == 2 && (!bias || bias->rank == 1)
         && (small_row(a, w, w->sizes[0], w->strides[1], w->strides[0], bias, tgx_out(c, 0))
-            || small_matrices(a, w, w->sizes[0], w->strides[1], w->strides[0], bias, tgx_out(c, 0)))) return 0;
+            || small_matrices(c->services, a, w, w->sizes[0], w->strides[1], w->strides[0], bias, tgx_out(c, 0)))) return 0;
     read_linear(c, &x);
     if (tgx_is_integral(x.a->dtype) && tgx_in(c, 1)->rank == 2 && (code = turn(c, &x))) return code;
     return product_run(c, &x, &one, &one);

@@ -17,6 +17,7 @@ enum {
     STEP = 32,                 /* cuts fall on multiples of it, as micro-kernels take 4 to 32 rows at a time */
     SHORTEST = 128,            /* rows or columns of a piece: shorter ones make BLAS pack the other operand too often */
     MIN_WORK = 2 << 20,        /* multiplications of a piece */
+    OWN_WORK = 1 << 19,        /* the same of own loops, which prepare nothing: 9 us */
     MIN_VECTOR_WORK = 1 << 18, /* the same where each number of a matrix is read once */
 };
 
@@ -30,6 +31,39 @@ void tgx_small_product(const tgx_small *p, int dtype) {
     static void (*found)(const tgx_small *, int);
     if (!found) found = TGX_PICK(tgx_small_product);
     found(p, dtype);
+}
+
+static int64_t at_least(int64_t n, int64_t limit) { return n > limit ? n : limit; }
+static int64_t at_most(int64_t n, int64_t limit) { return n < limit ? n : limit; }
+
+/* A small product, or some of its columns, or rows. */
+typedef struct { const tgx_small *p; int dtype, rows; int64_t pieces; } shared_t;
+
+static int run_shared(void *context, ptrdiff_t lo, ptrdiff_t hi) {
+    const shared_t *job = context;
+    const int64_t all = job->rows ? job->p->s.m : job->p->s.n, steps = all / STEP, size = tgx_itemsize[job->dtype];
+    const int64_t from = lo * steps / job->pieces * STEP, to = hi == job->pieces ? all : hi * steps / job->pieces * STEP;
+    tgx_small part = *job->p;
+    if (job->rows) part.s.m = to - from, part.a = (const char *)part.a + from * part.s.a_row * size;
+    else part.s.n = to - from, part.b = (const char *)part.b + from * part.s.b_col * size;
+    part.c = (char *)part.c + from * (job->rows ? part.s.c_row : part.s.c_col) * size;
+    if (part.start) part.start = (const char *)part.start + from * (job->rows ? part.start_row : part.start_col) * size;
+    tgx_small_product(&part, job->dtype);
+    return 0;
+}
+
+/* Columns are shared, which each thread lays out for itself, or rows where these are few. An element has the same bits in any piece, so
+ * the number of threads may say how many there are: one does not lay out twice. */
+void tgx_shared_product(const tgx_services *services, const tgx_small *p, int dtype) {
+    const double work = (double)p->s.m * (double)p->s.n * (double)p->s.k;
+    shared_t job = {p, dtype, p->s.n < 2 * STEP, 1};
+    const int64_t steps = (job.rows ? p->s.m : p->s.n) / STEP;
+    if (work < 2.0 * OWN_WORK || steps < 2) {
+        tgx_small_product(p, dtype);
+        return;
+    }
+    job.pieces = at_most(at_most(services->num_threads(), steps), (int64_t)(work / OWN_WORK));
+    services->parallel_for(run_shared, &job, job.pieces, 1);
 }
 
 extern tgx_row_product *const tgx_row_products_base[2], *const tgx_row_products_avx2[2], *const tgx_row_products_avx512[2];
@@ -94,8 +128,6 @@ void tgx_integer_product(const tgx_shape *s, int size, int64_t alpha, const void
 
 static double work_of(const tgx_shape *s) { return (double)s->m * (double)s->n * (double)s->k; }
 
-static int64_t at_least(int64_t n, int64_t limit) { return n > limit ? n : limit; }
-static int64_t at_most(int64_t n, int64_t limit) { return n < limit ? n : limit; }
 
 static enum how choose(const tgx_product *p, double work) {
     const tgx_shape *s = &p->s;
@@ -162,7 +194,8 @@ static void dot(const tgx_product *p, char *a, char *b, char *c) {
 
 static void small(const tgx_product *p, char *a, char *b, char *c) {
     tgx_small t = {p->s, a, b, c, p->alpha.f, p->beta.f, p->beta.f == 0 ? NULL : c, p->s.c_row, p->s.c_col};
-    tgx_small_product(&t, p->dtype);
+    if (p->whole) tgx_small_product(&t, p->dtype);
+    else tgx_shared_product(p->services, &t, p->dtype);
 }
 
 /* The same for some rows and columns of a deep one: the sums of so many steps at a time, one after the other. */
@@ -275,19 +308,19 @@ static int run_items(void *context, ptrdiff_t lo, ptrdiff_t hi) {
 
 int tgx_product_run(tgx_call *c, tgx_product *p) {
     double work = work_of(&p->s);
-    p->how = choose(p, work);
+    p->how = choose(p, work), p->services = c->services, p->whole = 0;
     if (p->how == SMALL && p->batches == 1) {
         small(p, p->a, p->b, p->c);
         return 0;
     }
     if (p->s.m == 0 || p->s.n == 0 || p->batches == 0) return 0;
     if (p->how == GEMM && p->room && tgx_is_block_product(p->dtype, p->s.m, p->s.n, p->s.k)) return tgx_block_product_run(c->services, p);
-    p->services = c->services, p->whole = 0;
     describe(p);
     if (p->how > INTEGER && !(p->blas = c->services->blas())) return TGX_FAILED;
     /* few large items: each is cut; many: they are dealt out whole */
     if (work * (double)p->batches > QUIET_WORK)
         p->whole = p->batches >= 4 && (work < 4.0 * MIN_WORK || p->batches >= 4 * c->services->processors());
-    if (p->whole) return c->services->parallel_for(run_items, p, p->batches, (ptrdiff_t)(MIN_WORK / (work + 1)) + 1);
+    const double least = p->how < INTEGER ? OWN_WORK : MIN_WORK;
+    if (p->whole) return c->services->parallel_for(run_items, p, p->batches, (ptrdiff_t)(least / (work + 1)) + 1);
     return run_items(p, 0, p->batches);
 }

@@ -65,6 +65,8 @@ typedef struct {
     ptrdiff_t start_row, start_col;
 } tgx_small;
 void tgx_small_product(const tgx_small *p, int dtype);
+/* The same by as many threads as pay. */
+void tgx_shared_product(const tgx_services *services, const tgx_small *p, int dtype);
 
 /* One row, of k numbers `step` apart, times a matrix of n columns, with the row `start` added, or NULL; c and start lie in one
  * piece. The same sums, without a question asked. The functions for float32 and float64. */
