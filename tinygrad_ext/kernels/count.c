@@ -3,6 +3,7 @@
  * Few counts are kept four times, for neighbours that count the same number would wait for each other's sum. Borders are mostly
  * at equal distances: where an element would lie then is looked at first, and only where it does not lie there it is searched. */
 #include "casts.h"
+#include "make.h"
 #include "tgx.h"
 
 /* ---- small numbers: (self, weights, size) -> counts, or sums of weights, which are added one after the other -------- */
@@ -42,7 +43,7 @@ static int bincount_run(tgx_call *c) {
     tgx_tensor *out = tgx_out(c, 0);
     int64_t *counts = (int64_t *)out->data, *each = c->scratch_bytes ? c->scratch : NULL, room[PIECE];
     const ptrdiff_t steps[] = {sizeof *room, step};
-    memset(out->data, 0, (size_t)(out->count * tgx_itemsize[out->dtype]));
+    tgx_clear(c, out->data, out->count * tgx_itemsize[out->dtype]);
     if (each) memset(each, 0, (size_t)c->scratch_bytes);
     for (int64_t at = 0; at < n; at += PIECE) { /* numbers of any dtype are near when they have become int64 */
         const int64_t m = n - at < PIECE ? n - at : PIECE, *x = room;

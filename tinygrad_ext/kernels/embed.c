@@ -3,6 +3,7 @@
  * The derivative adds rows in the order of the indices, so its bits are always the same; threads take columns. Rejected: threads
  * that share the indices, which may meet in a row: each would need a table of its own, as large as the result. */
 #include <math.h>
+#include "make.h"
 #include "once.h"
 #include "tgx.h"
 
@@ -139,7 +140,7 @@ static int embedding_backward_run(tgx_call *c) {
     const int64_t *at = (const int64_t *)indices->data;
     int64_t *often = tgx_int(c, 4) ? c->scratch : NULL;
     int64_t width = out->sizes[1] * (tgx_is_complex(out->dtype) ? 2 : 1);    /* a complex number adds up like two real ones */
-    memset(out->data, 0, (size_t)(out->count * tgx_itemsize[out->dtype]));
+    tgx_clear(c, out->data, out->count * tgx_itemsize[out->dtype]);
     if (often) {
         memset(often, 0, (size_t)c->scratch_bytes);
         for (int64_t i = 0; i < indices->count; i++) {
@@ -263,7 +264,7 @@ static int one_hot_run(tgx_call *c) {
     int64_t *to = (int64_t *)out->data, classes = out->sizes[out->rank - 1], most = largest(c, t);
     if (most < -1) return TGX_FAILED;
     if (most >= classes) return refuse_class(c, most, classes);
-    if (out->count) memset(to, 0, (size_t)out->count * sizeof *to);
+    tgx_clear(c, to, out->count * (int64_t)sizeof *to);
     for (int64_t i = 0; i < t->count; i++, to += classes) {
         int64_t k = tgx_once((const int64_t *)t->data + i);
         if (k < 0 || k >= classes) return refuse_class(c, k, classes);      /* it was smaller a moment ago: another thread writes */

@@ -5,6 +5,7 @@
  * Rejected: rows gathered first and reduced afterwards, which writes and reads them all once more. */
 #include "embedding_bag.h"
 #include "isa.h"
+#include "make.h"
 #include "once.h"
 
 static const tgx_bags_table *loops(void) {
@@ -89,7 +90,7 @@ static int spread_run(tgx_call *c) {
     const tgx_tensor *g = tgx_in(c, 0), *out = tgx_out(c, 0);
     tgx_bags_spread k = {out->data, g->data, tgx_given(c, 3) ? tgx_in(c, 3)->data : NULL, (const int64_t *)tgx_in(c, 1)->data,
                          (const int64_t *)tgx_in(c, 2)->data, tgx_in(c, 1)->count, out->sizes[0], g->sizes[0], g->sizes[1]};
-    memset(out->data, 0, (size_t)(out->count * tgx_itemsize[out->dtype]));
+    tgx_clear(c, out->data, out->count * tgx_itemsize[out->dtype]);
     if (!tgx_range(c, loops()->spread[g->dtype == TGX_F64], &k, (k.width + TGX_BAG_COLUMNS - 1) / TGX_BAG_COLUMNS,
                    1 + TGX_SMALL / (TGX_BAG_COLUMNS * (1 + k.count)))) return 0;
     return tgx_fail(c, TGX_INDEX_ERROR, "_embedding_bag_rows: an index is outside of the %lld rows, or a bag of the %lld bags",

@@ -4,6 +4,7 @@
  * in the order of the index whatever the number of threads. All indices are checked before the first write. */
 #include "gather.h"
 #include "isa.h"
+#include "make.h"
 #include "once.h"
 #include "walk.h"
 
@@ -243,7 +244,7 @@ static int gather_backward_shape(tgx_call *c) {
 
 static int gather_backward_run(tgx_call *c) {
     tgx_tensor grad = tgx_lifted(tgx_in(c, 0)), *out = tgx_out(c, 0);
-    memset(out->data, 0, (size_t)(out->count * tgx_itemsize[out->dtype]));
+    tgx_clear(c, out->data, out->count * tgx_itemsize[out->dtype]);
     return grad.count ? scatter_into(c, out, (int)tgx_int(c, 2), tgx_in(c, 3), &grad, TGX_SCATTER_ADD) : 0;
 }
 TGX_KERNEL(gather_backward, gather_backward_shape, gather_backward_run, 0)

@@ -5,6 +5,7 @@
  * first, so that any mixture of masks and numbers is one case. */
 #include "advanced.h"
 #include "iterate.h"
+#include "make.h"
 #include "masks.h"
 #include <stdio.h>
 
@@ -356,7 +357,7 @@ static int index_backward_shape(tgx_call *c) {
 
 static int index_backward_run(tgx_call *c) {
     tgx_tensor *out = tgx_out(c, 0);
-    memset(out->data, 0, (size_t)(out->count * tgx_itemsize[out->dtype]));
+    tgx_clear(c, out->data, out->count * tgx_itemsize[out->dtype]);
     return put_run(c, out, 2, 0, TGX_ADD);
 }
 TGX_KERNEL(index_backward, index_backward_shape, index_backward_run, TGX_MAY_READ)

@@ -75,10 +75,26 @@ int tgx_fill_number(tgx_call *c, const tgx_scalar *number) {
     return 0;
 }
 
+enum { CLEAR_STEP = 4096, CLEAR_STEPS = 128 };         /* bytes of a step, and steps that pay for a thread: 512 KB, 5 us */
+
+static int clear_range(void *memory, ptrdiff_t lo, ptrdiff_t hi) {
+    memset((char *)memory + lo * CLEAR_STEP, 0, (size_t)(hi - lo) * CLEAR_STEP);
+    return 0;
+}
+
+void tgx_clear(const tgx_call *c, void *memory, int64_t bytes) {
+    const int64_t steps = bytes / CLEAR_STEP;
+    if (steps >= 2 * CLEAR_STEPS) {
+        c->services->parallel_for(clear_range, memory, steps, CLEAR_STEPS);
+        memory = (char *)memory + steps * CLEAR_STEP, bytes -= steps * CLEAR_STEP;
+    }
+    if (bytes) memset(memory, 0, (size_t)bytes);
+}
+
 int tgx_fill_zero(tgx_call *c) {
     static const tgx_scalar zero = {.given = 1};
     const tgx_tensor *out = tgx_out(c, 0);
     if (!(out->flags & TGX_CONTIGUOUS)) return tgx_fill_number(c, &zero);
-    if (out->count) memset(out->data, 0, (size_t)out->count * (size_t)tgx_itemsize[out->dtype]);
+    tgx_clear(c, out->data, out->count * tgx_itemsize[out->dtype]);
     return 0;
 }

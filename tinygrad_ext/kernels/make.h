@@ -17,4 +17,6 @@ int tgx_made_like(tgx_call *c, const tgx_tensor *t, int dtype, int format);
 /* Every element of result 0 becomes a number, or zero. */
 int tgx_fill_number(tgx_call *c, const tgx_scalar *number);
 int tgx_fill_zero(tgx_call *c);
+/* Zeros in so many bytes of memory, by as many threads as pay. */
+void tgx_clear(const tgx_call *c, void *memory, int64_t bytes);
 #endif

@@ -3,6 +3,7 @@
  * Where the result's size depends on the mask, shape counts and run fills as many places: between the two another thread
  * may write to the mask, see masks.h. */
 #include "casts.h"
+#include "make.h"
 #include "masks.h"
 #include "part.h"
 #include "walk.h"
@@ -226,7 +227,7 @@ static int masked_select_backward_shape(tgx_call *c) {
 
 static int masked_select_backward_run(tgx_call *c) {
     const tgx_tensor *out = tgx_out(c, 0);
-    memset(out->data, 0, (size_t)(out->count * tgx_itemsize[out->dtype]));
+    tgx_clear(c, out->data, out->count * tgx_itemsize[out->dtype]);
     return scatter(c, 2, 0);
 }
 TGX_KERNEL(masked_select_backward, masked_select_backward_shape, masked_select_backward_run, 0)
