@@ -76,6 +76,7 @@ void tgx_picks_lay(tgx_picks *p, const tgx_tensor *table, const int *dims, int n
     int adjacent = dims[n - 1] - dims[0] == n - 1, k = 0;
     p->table = table->data, p->width = tgx_itemsize[table->dtype], p->dtype = table->dtype;
     p->nouter = p->ninner = 0;
+    p->plain = (table->flags & TGX_CONTIGUOUS) != 0;
     for (int i = 0; i < table->rank; i++) {
         if (k < n && dims[k] == i) {
             k++;
@@ -189,6 +190,38 @@ int tgx_picks_read_along(tgx_call *c, const tgx_tensor *table, int dim, const tg
     return tgx_range(c, read_runs, &a, p.points, grain) ? refuse(c, outside, a.offset[a.bad], dim, a.size, title) : 0;
 }
 
-void tgx_picks_write(tgx_picks *p, const void *values, int64_t count, int move) {
-    if (count) best()->run(p, move, 0, lay_dense(p, (char *)values, count));
+/* What the threads that write share: outer positions, or steps of one inner dimension. */
+typedef struct { const tgx_picks *p; int move, dim; } write_t;
+enum { INNER_STEP = 16 };        /* elements: no two threads write to one cache line of a block */
+
+static int write_outer(void *context, ptrdiff_t lo, ptrdiff_t hi) {
+    const write_t *w = context;
+    best()->run(w->p, w->move, lo * w->p->points, hi * w->p->points);
+    return 0;
+}
+
+static int write_inner(void *context, ptrdiff_t lo, ptrdiff_t hi) {
+    const write_t *w = context;
+    tgx_picks part = *w->p;
+    const int64_t from = lo * INNER_STEP, to = hi * INNER_STEP < part.inner[w->dim] ? hi * INNER_STEP : part.inner[w->dim];
+    part.table += from * part.inner_table[w->dim], part.dense += from * part.inner_dense[w->dim];
+    part.inner[w->dim] = to - from;
+    best()->run(&part, w->move, 0, part.points);
+    return 0;
+}
+
+void tgx_picks_write(tgx_call *c, tgx_picks *p, const void *values, int64_t count, int move) {
+    if (!count) return;
+    const int64_t units = lay_dense(p, (char *)values, count);
+    int64_t all = units;
+    write_t w = {p, move, 0};
+    for (int d = 0; d < p->ninner; d++) {
+        all *= p->inner[d];
+        if (p->inner[d] > p->inner[w.dim]) w.dim = d;
+    }
+    if (!p->plain || all <= TGX_SMALL) best()->run(p, move, 0, units);
+    else if (units > p->points) tgx_range(c, write_outer, &w, units / p->points, 1 + TGX_SMALL / (all * p->points / units));
+    else if (!p->ninner) best()->run(p, move, 0, units);
+    else tgx_range(c, write_inner, &w, (p->inner[w.dim] + INNER_STEP - 1) / INNER_STEP,
+                   1 + TGX_SMALL / (all / p->inner[w.dim] * INNER_STEP));
 }

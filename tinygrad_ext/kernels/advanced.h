@@ -2,8 +2,8 @@
  *
  * A result has outer dimensions, then the points of the index, then the block of inner dimensions that one
  * point stands for. `offset[k]` says where point k lies in the table. All strides are in bytes.
- * Reading runs in several threads. Writing does not: of two writes to one place the later one wins, and sums add up in
- * the order of the index, whatever the number of threads. */
+ * Reading runs in several threads. Writing does by outer dimensions and by parts of a block, never by points: of two writes to one
+ * place the later one wins, and sums add up in the order of the index, whatever the number of threads. */
 #ifndef TGX_ADVANCED_H
 #define TGX_ADVANCED_H
 #include "tgx.h"
@@ -15,6 +15,7 @@ typedef struct {
     int64_t points;
     const int64_t *offset;
     int nouter, ninner, width, dtype;
+    int plain;                                                    /* elements of the table lie in places of their own */
     int64_t outer[TGX_MAX_DIMS], inner[TGX_MAX_DIMS];             /* sizes, outermost first */
     ptrdiff_t outer_table[TGX_MAX_DIMS], inner_table[TGX_MAX_DIMS];
     ptrdiff_t outer_dense[TGX_MAX_DIMS], inner_dense[TGX_MAX_DIMS];
@@ -55,5 +56,5 @@ int tgx_picks_read_along(tgx_call *c, const tgx_tensor *table, int dim, const tg
                          const char *title, tgx_tensor *out);
 /* Fill a contiguous result; put contiguous values, or one for all, to the table. */
 int tgx_picks_read(tgx_call *c, tgx_picks *p, tgx_tensor *out);
-void tgx_picks_write(tgx_picks *p, const void *values, int64_t count, int move);
+void tgx_picks_write(tgx_call *c, tgx_picks *p, const void *values, int64_t count, int move);
 #endif

@@ -331,7 +331,7 @@ static int put_run(tgx_call *c, tgx_tensor *table, int list, int values, int mov
     if (x.n == 0) return c->services->copy(table, v);
     if (aim(c, &x, &p, table, &c->args[list])) return TGX_FAILED;
     from = dense_values(c, &x, v, &s);
-    tgx_picks_write(&p, from, v->count == 1 ? 1 : s.count, move);
+    tgx_picks_write(c, &p, from, v->count == 1 ? 1 : s.count, move);
     return 0;
 }
 

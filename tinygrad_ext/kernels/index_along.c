@@ -3,6 +3,7 @@
  * An index stands for a whole block of inner dimensions, which moves at once (advanced.h). Rejected: gather with the vector
  * repeated over the block, 11 times as long for the rows of a 1000 x 1000 matrix. */
 #include "advanced.h"
+#include "make.h"
 #include "numbers.h"
 
 /* ---- checks ------------------------------------------------------------------------------------------------------ */
@@ -71,9 +72,9 @@ static int index_select_backward_run(tgx_call *c) {
     tgx_tensor *out = tgx_out(c, 0), table = tgx_lifted(out);
     int64_t few[TGX_FEW];
     tgx_picks p;
-    memset(out->data, 0, (size_t)(out->count * tgx_itemsize[out->dtype]));
+    tgx_clear(c, out->data, out->count * tgx_itemsize[out->dtype]);
     if (tgx_picks_along(c, &p, few, &table, (int)tgx_int(c, 2), tgx_in(c, 3), 0, TGX_OUT_SELECT, "index_select")) return TGX_FAILED;
-    tgx_picks_write(&p, g->data, g->count, TGX_ADD);
+    tgx_picks_write(c, &p, g->data, g->count, TGX_ADD);
     return 0;
 }
 TGX_KERNEL(index_select_backward, index_select_backward_shape, index_select_backward_run, 0)
@@ -86,7 +87,7 @@ static int put(tgx_call *c, const void *values, int64_t count, int move, int fla
     int64_t few[TGX_FEW];
     tgx_picks p;
     if (tgx_picks_along(c, &p, few, &table, (int)tgx_int(c, 1), tgx_in(c, 2), flags, outside, title)) return TGX_FAILED;
-    tgx_picks_write(&p, values, count, move);
+    tgx_picks_write(c, &p, values, count, move);
     return 0;
 }
 
@@ -299,7 +300,7 @@ static int put_run(tgx_call *c) {
     flat.rank = 1, flat.sizes = &flat.count, flat.strides = &one;
     if (tgx_picks_along(c, &p, few, &flat, 0, tgx_in(c, 1), TGX_NEGATIVE, TGX_OUT_TAKE, "put_")) return TGX_FAILED;
     if (!(out->flags & TGX_CONTIGUOUS)) place((int64_t *)p.offset, source->count, out);
-    tgx_picks_write(&p, source->data, source->count, tgx_int(c, 3) ? TGX_ADD : TGX_WRITE);
+    tgx_picks_write(c, &p, source->data, source->count, tgx_int(c, 3) ? TGX_ADD : TGX_WRITE);
     return 0;
 }
 TGX_KERNEL(put, put_shape, put_run, 0)
