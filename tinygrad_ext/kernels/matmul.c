@@ -214,9 +214,7 @@ static int product_run(tgx_call *c, const operands_t *x, const tgx_scalar *alpha
 /* ---- products of two --------------------------------------------------------------------------------------------- */
 
 static operands_t pair(const tgx_call *c) {
-    operands_t x;
-    x.a = tgx_in(c, 0), x.b = tgx_in(c, 1), x.start = NULL, x.left = 0;
-    return x;
+    return (operands_t){.a = tgx_in(c, 0), .b = tgx_in(c, 1), .start = NULL, .left = 0};
 }
 
 /* A vector, or a matrix of one row, times a matrix, where the sums take hardly longer than any question; as small_matrices. */
@@ -234,32 +232,34 @@ static inline int small_row(const tgx_tensor *a, const tgx_tensor *b, int64_t n,
 
 /* Two matrices of so little work that finding out what to do would take longer than doing it, or some more; `bias` is added to
  * each row, or NULL. A vector on the left is one row. b_row, b_col: the steps of b as the product reads it, of n columns. */
-static __attribute__((noinline)) int small_matrices(const tgx_services *services, const tgx_tensor *a, const tgx_tensor *b, int64_t n,
-                                                    int64_t b_row, int64_t b_col, const tgx_tensor *bias, const tgx_tensor *c) {
-    int one = a->rank == 1;
+static __attribute__((noinline)) int small_matrices(const tgx_call *call, const tgx_tensor *a, const tgx_tensor *b, int64_t n,
+                                                    int64_t b_row, int64_t b_col, const tgx_tensor *bias) {
+    const tgx_tensor *c = tgx_out(call, 0);
+    int one = a->rank == 1, tiny;
     int64_t m = one ? 1 : a->sizes[0], k = a->sizes[!one];
-    if (!c->count || !tgx_is_small(m, n, k)) return 0;
+    if (!c->count || !((tiny = tgx_is_tiny(m, n, k)) || tgx_is_middle(m, n, k))) return 0;
     if (c->dtype != TGX_F32 && c->dtype != TGX_F64) return 0;
     if (a->dtype != c->dtype || b->dtype != c->dtype || (bias && bias->dtype != c->dtype)) return 0;
     tgx_small p = {.s = {.m = m, .n = n, .k = k, .a_row = a->strides[0], .a_col = a->strides[!one], .b_row = b_row,
                         .b_col = b_col, .c_row = c->strides[0], .c_col = c->strides[!one]},
                   .a = a->data, .b = b->data, .c = c->data, .alpha = 1};
     if (bias) p.start = bias->data, p.start_col = bias->sizes[0] == 1 ? 0 : bias->strides[0], p.beta = 1;
-    tgx_shared_product(services, &p, c->dtype);
+    if (tiny) tgx_small_product(&p, c->dtype);
+    else tgx_middle_product(call->services, &p, c->dtype);
     return 1;
 }
 
 /* A matrix times a vector is the vector times the matrix transposed: the sums are the same. */
-static int small_pair(const tgx_services *services, const tgx_tensor *a, const tgx_tensor *b, const tgx_tensor *c) {
-    if (a->rank > 2 || b->rank > 2 || c->rank == 0) return 0;
-    if (b->rank == 1) return small_row(b, a, a->sizes[0], a->strides[1], a->strides[0], NULL, c)
-                             || small_matrices(services, b, a, a->sizes[0], a->strides[1], a->strides[0], NULL, c);
-    return small_row(a, b, b->sizes[1], b->strides[0], b->strides[1], NULL, c)
-           || small_matrices(services, a, b, b->sizes[1], b->strides[0], b->strides[1], NULL, c);
+static int small_pair(const tgx_call *call, const tgx_tensor *a, const tgx_tensor *b) {
+    if (a->rank > 2 || b->rank > 2 || tgx_out(call, 0)->rank == 0) return 0;
+    if (b->rank == 1) return small_row(b, a, a->sizes[0], a->strides[1], a->strides[0], NULL, tgx_out(call, 0))
+                             || small_matrices(call, b, a, a->sizes[0], a->strides[1], a->strides[0], NULL);
+    return small_row(a, b, b->sizes[1], b->strides[0], b->strides[1], NULL, tgx_out(call, 0))
+           || small_matrices(call, a, b, b->sizes[1], b->strides[0], b->strides[1], NULL);
 }
 
 static int pair_run(tgx_call *c) {
-    if (small_pair(c->services, tgx_in(c, 0), tgx_in(c, 1), tgx_out(c, 0))) return 0;
+    if (small_pair(c, tgx_in(c, 0), tgx_in(c, 1))) return 0;
     operands_t x = pair(c);
     return product_run(c, &x, &one, &none);
 }
@@ -355,7 +355,7 @@ static int linear_run(tgx_call *c) {
     int code;
     if (a->rank <= 2 && w->rank == 2 && (!bias || bias->rank == 1)
         && (small_row(a, w, w->sizes[0], w->strides[1], w->strides[0], bias, tgx_out(c, 0))
-            || small_matrices(c->services, a, w, w->sizes[0], w->strides[1], w->strides[0], bias, tgx_out(c, 0)))) return 0;
+            || small_matrices(c, a, w, w->sizes[0], w->strides[1], w->strides[0], bias))) return 0;
     read_linear(c, &x);
     if (tgx_is_integral(x.a->dtype) && tgx_in(c, 1)->rank == 2 && (code = turn(c, &x))) return code;
     return product_run(c, &x, &one, &one);

@@ -54,7 +54,7 @@ static int run_shared(void *context, ptrdiff_t lo, ptrdiff_t hi) {
 
 /* Columns are shared, which each thread lays out for itself, or rows where these are few. An element has the same bits in any piece, so
  * the number of threads may say how many there are: one does not lay out twice. */
-void tgx_shared_product(const tgx_services *services, const tgx_small *p, int dtype) {
+void tgx_middle_product(const tgx_services *services, const tgx_small *p, int dtype) {
     const double work = (double)p->s.m * (double)p->s.n * (double)p->s.k;
     shared_t job = {p, dtype, p->s.n < 2 * STEP, 1};
     const int64_t steps = (job.rows ? p->s.m : p->s.n) / STEP;

@@ -66,7 +66,11 @@ typedef struct {
 } tgx_small;
 void tgx_small_product(const tgx_small *p, int dtype);
 /* The same by as many threads as pay. */
-void tgx_shared_product(const tgx_services *services, const tgx_small *p, int dtype);
+void tgx_middle_product(const tgx_services *services, const tgx_small *p, int dtype);
+static inline void tgx_shared_product(const tgx_services *services, const tgx_small *p, int dtype) {
+    if (tgx_is_tiny(p->s.m, p->s.n, p->s.k)) tgx_small_product(p, dtype);
+    else tgx_middle_product(services, p, dtype);
+}
 
 /* One row, of k numbers `step` apart, times a matrix of n columns, with the row `start` added, or NULL; c and start lie in one
  * piece. The same sums, without a question asked. The functions for float32 and float64. */
