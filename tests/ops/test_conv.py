@@ -364,7 +364,7 @@ def test_integers_equal_the_definition(outputs, groups, stride, padding, dilatio
 
 @pytest.mark.parametrize("groups, channels", [(1, 4), (4, 4), (2, 4)])
 def test_gradients_of_convolutions_without_positions_are_zeros(groups, channels):
-    """No window fits, or there is no image: the gradient of what was there is zero, and no number of positions divides."""
+    """No window fits, or there is no image: the gradient of what was there is zero."""
     weight = tg.ones(4, channels // groups, 2)
     for batch in (0, 2):
         grad = tg.nn.grad.conv1d_input((batch, channels, 1), weight, tg.ones(batch, 4, 0), groups=groups)

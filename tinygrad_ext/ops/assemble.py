@@ -203,6 +203,8 @@ def _combinations(self, r, with_replacement):
     _refuse_more_than_memory("combinations", count, 64 + 56 * r)  # as rows of Python on the way
     if not count:
         return self[:0].reshape(0, r)
+    if r == 2:
+        return self[tg.triu_indices(*self.shape, *self.shape, 0 if with_replacement else 1).t()]
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     rows = list(choose(range(self.shape[0]), r))
     return self[tg.tensor(rows)] if rows and r else self[:0].reshape((0, r) if r else (0,))
