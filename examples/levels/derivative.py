@@ -56,11 +56,14 @@ class Grad(Level):
 
 
 def apply_rule(rule, known):
-    """A rule of a record: a function of named values, the text of one call, or "grad" itself."""
+    """A rule of a record: a function of named values, the text of a call or of a product with a number, or "grad"."""
     shapes = {f"{k}_shape": v.shape for k, v in known.items() if isinstance(v, Tensor)}
     known = {**known, **shapes}
     if rule == "grad":
         return known["grad"]
+    if isinstance(rule, str) and " * " in rule:
+        first, second = rule.split(" * ")
+        return known[first] * known[second]
     if isinstance(rule, str):
         name, _, rest = rule.rstrip(")").partition("(")
         return getattr(ops.aten, name)(*(known[word.strip()] for word in rest.split(",")))
