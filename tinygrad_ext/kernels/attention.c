@@ -54,7 +54,8 @@ static int kept_fits(tgx_call *c, const tgx_attention *j, int64_t *scores, int r
     scores[rank - 1] = bytes;
     if (j->kept->dtype != TGX_U8 || !mask_fits(j->kept, scores, rank) || j->kept->sizes[j->kept->rank - 1] != bytes)
         return tgx_fail(c, TGX_RUNTIME_ERROR,
-                        "scaled_dot_product_attention: what dropout keeps must be torch.uint8 of shape %s, got %s %s", tgx_sizes_text(scores, rank), tgx_dtype_title(j->kept->dtype), tgx_shape_text(j->kept));
+                        "scaled_dot_product_attention: what dropout keeps must be torch.uint8 of shape %s, got %s %s",
+                        tgx_sizes_text(scores, rank), tgx_dtype_title(j->kept->dtype), tgx_shape_text(j->kept));
     scores[rank - 1] = keys;
     return 0;
 }
@@ -65,7 +66,8 @@ static void measure(const tgx_call *c, tgx_attention *j, int back) {
     const double keep = 1 - tgx_float(c, kept + 1);
     *j = (tgx_attention){.q = q, .k = k, .v = v, .mask = tgx_given(c, MASK) ? tgx_in(c, MASK) : NULL, .wide = q->dtype == TGX_F64,
                  .grad = back ? tgx_in(c, GRAD) : NULL, .back = back, .causal = (int)tgx_int(c, CAUSAL),
-                 .scale = tgx_float(c, SCALE), .size = tgx_itemsize[q->dtype], .rows = q->sizes[q->rank - 2], .depth = q->sizes[q->rank - 1], .keys = k->sizes[k->rank - 2],
+                 .scale = tgx_float(c, SCALE), .size = tgx_itemsize[q->dtype],
+                 .rows = q->sizes[q->rank - 2], .depth = q->sizes[q->rank - 1], .keys = k->sizes[k->rank - 2],
                  .width = v->sizes[v->rank - 1], .kept = tgx_given(c, kept) ? tgx_in(c, kept) : NULL,
                  .factor = keep == 0 ? 0 : q->dtype == TGX_F32 ? 1 / (float)keep : 1 / keep};
     if (q->dtype == TGX_BF16 && tgx_attention_bf16_gains(j)) tgx_attention_bf16_plan(j);
