@@ -222,6 +222,6 @@ void tgx_picks_write(tgx_call *c, tgx_picks *p, const void *values, int64_t coun
     if (!p->plain || all <= TGX_SMALL) best()->run(p, move, 0, units);
     else if (units > p->points) tgx_range(c, write_outer, &w, units / p->points, 1 + TGX_SMALL / (all * p->points / units));
     else if (!p->ninner) best()->run(p, move, 0, units);
-    else tgx_range(c, write_inner, &w, (p->inner[w.dim] + INNER_STEP - 1) / INNER_STEP,
+    else tgx_range_once(c, write_inner, &w, (p->inner[w.dim] + INNER_STEP - 1) / INNER_STEP,
                    1 + TGX_SMALL / (all / p->inner[w.dim] * INNER_STEP));
 }

@@ -47,9 +47,8 @@ static int outside(rows_t *job, int64_t row) {
     return TGX_INDEX;
 }
 
-/* fn over all of the job; the first index outside is named, or that which a thread met if it has changed since. */
-static int share(tgx_call *c, int (*fn)(void *, ptrdiff_t, ptrdiff_t), rows_t *job, int64_t n, int64_t grain) {
-    int code = tgx_range(c, fn, job, n, grain);
+/* What the threads ended with; the first index outside is named, or that which a thread met if it has changed since. */
+static int ended(tgx_call *c, rows_t *job, int code) {
     if (code != TGX_INDEX) return code;
     for (int64_t i = 0; i < job->n; i++)
         if (row_at(c, job->at, i, job->rows) < 0) return TGX_FAILED;
@@ -90,7 +89,7 @@ static int embedding_run(tgx_call *c) {
     const tgx_tensor *w = tgx_in(c, 0), *indices = tgx_in(c, 1);
     rows_t job = {.at = (const int64_t *)indices->data, .from = w->data, .to = tgx_out(c, 0)->data, .n = indices->count,
                   .width = w->sizes[1] * tgx_itemsize[w->dtype], .rows = w->sizes[0]};
-    return share(c, copy_rows, &job, job.n, 1 + TGX_SMALL / (1 + w->sizes[1]));
+    return ended(c, &job, tgx_range(c, copy_rows, &job, job.n, 1 + TGX_SMALL / (1 + w->sizes[1])));
 }
 TGX_KERNEL(embedding, embedding_shape, embedding_run, 0)
 
@@ -150,8 +149,9 @@ static int embedding_backward_run(tgx_call *c) {
         }
     }
     rows_t job = {at, often, tgx_in(c, 0)->data, out->data, indices->count, width, tgx_int(c, 2), tgx_int(c, 3)};
-    return share(c, out->dtype == TGX_F32 || out->dtype == TGX_C64 ? add_rows_float : add_rows_double, &job, (width + COLUMNS - 1) / COLUMNS,
-                 1 + TGX_SMALL / (COLUMNS * (1 + indices->count)));
+    const int single = out->dtype == TGX_F32 || out->dtype == TGX_C64;
+    return ended(c, &job, tgx_range_once(c, single ? add_rows_float : add_rows_double, &job, (width + COLUMNS - 1) / COLUMNS,
+                                         1 + TGX_SMALL / (COLUMNS * (1 + indices->count))));
 }
 TGX_KERNEL(embedding_backward, embedding_backward_shape, embedding_backward_run, 0)
 

@@ -91,7 +91,7 @@ static int spread_run(tgx_call *c) {
     tgx_bags_spread k = {out->data, g->data, tgx_given(c, 3) ? tgx_in(c, 3)->data : NULL, (const int64_t *)tgx_in(c, 1)->data,
                          (const int64_t *)tgx_in(c, 2)->data, tgx_in(c, 1)->count, out->sizes[0], g->sizes[0], g->sizes[1]};
     tgx_clear(c, out->data, out->count * tgx_itemsize[out->dtype]);
-    if (!tgx_range(c, loops()->spread[g->dtype == TGX_F64], &k, (k.width + TGX_BAG_COLUMNS - 1) / TGX_BAG_COLUMNS,
+    if (!tgx_range_once(c, loops()->spread[g->dtype == TGX_F64], &k, (k.width + TGX_BAG_COLUMNS - 1) / TGX_BAG_COLUMNS,
                    1 + TGX_SMALL / (TGX_BAG_COLUMNS * (1 + k.count)))) return 0;
     return tgx_fail(c, TGX_INDEX_ERROR, "_embedding_bag_rows: an index is outside of the %lld rows, or a bag of the %lld bags",
                     (long long)k.rows, (long long)k.bags);

@@ -1,9 +1,14 @@
 /* The thread pool. One region runs at a time; who finds the pool busy works alone.
  *
- * All coordination goes through `ticket`, one word holding the region's generation, its number of chunks and
- * the next free chunk. Whoever advances it by compare-and-swap owns a chunk, and a region cannot end while a
- * chunk is owned, so a successful claim makes the region's fields safe to read. Workers that wake late find
- * nothing to claim and never touch a finished region: the caller waits only for chunks somebody has begun. */
+ * All coordination goes through `ticket`, one word holding the region's generation and the chunks that are free,
+ * from `next` to `end`. The caller takes from the front and workers from the back, so that neighbouring ops find their
+ * data in the cache of the same core. Whoever changes the word by compare-and-swap owns a chunk, and a region cannot end
+ * while a chunk is owned, so a successful claim makes the region's fields safe to read. Workers that wake late find
+ * nothing to claim and never touch a finished region: the caller waits only for chunks somebody has begun.
+ *
+ * On a busy machine a worker may come too late, take the caller's own core, or lose its core in the middle of a chunk.
+ * What that costs is booked against what splitting has saved, and regions run in the caller alone for a while once it
+ * has cost too much (`settle`). Who runs a chunk changes no result. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* sched_getaffinity */
 #endif
@@ -15,28 +20,41 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #define MAX_CHUNKS 1024
+#define CHUNKS_OF_A_THREAD 4 /* who is done early takes what others have not begun */
 #define SPINS 1000 /* 15 to 45 us: longer than the gap between two ops, shorter than a scheduler's slice */
+#define FEWEST_SPINS 16
+#define SHORT_GAP 50000 /* ns between two regions for which a worker stays awake */
+#define LONGEST_WAIT 500000 /* ns that a caller stays awake for chunks of others */
+#define VAIN_WAKE 10000 /* ns that are booked for a region in which no worker helped */
+#define MOST_LOSS 100000 /* ns that splitting may cost more than it saves before the caller goes alone */
+#define MOST_CREDIT 1000000
+#define ALONE 20 /* times the loss: splitting in vain costs a twentieth at most */
 #define WORKER_STACK ((size_t)4 << 20) /* musl and macOS give threads too little for a BLAS */
 #define CACHE_LINE 64
 #define NO_FAILURE UINT64_MAX
 
 static struct {
-    _Alignas(CACHE_LINE) _Atomic uint64_t ticket; /* generation : 32, chunks : 16, next chunk : 16 */
+    _Alignas(CACHE_LINE) _Atomic uint64_t ticket; /* generation : 32, end : 16, next : 16 */
     _Alignas(CACHE_LINE) _Atomic int done;        /* chunks finished */
     _Atomic uint64_t failure;                     /* chunk : 32, code : 32; the lowest chunk wins */
     _Alignas(CACHE_LINE) _Atomic int busy;        /* a region runs; its caller owns the fields below */
-    _Atomic int sleeping, caller_sleeps;
+    _Atomic int sleeping, caller_sleeps, caller_cpu, late;
+    _Atomic int64_t published, finished_at;       /* when, in ns */
+    _Atomic int64_t balance, alone;               /* ns: what splitting saved; how long the caller goes alone */
     int workers;
     tgx_range_fn fn;
     void *ctx;
     ptrdiff_t n;
+    uint32_t chunks;
     pthread_mutex_t lock;
-    pthread_cond_t wake, finished;
+    pthread_cond_t wake, finished_all;
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER,
-          .finished = PTHREAD_COND_INITIALIZER};
+          .finished_all = PTHREAD_COND_INITIALIZER};
 
 static struct {
     pthread_mutex_t lock;
@@ -61,8 +79,33 @@ static inline void relax(void) {
 #endif
 }
 
+static int64_t now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* The core this thread is on, or -1. */
+static int core(void) {
+#if defined(__linux__)
+    return sched_getcpu();
+#else
+    return -1;
+#endif
+}
+
+/* How often this thread had to give its core to another. */
+static long interruptions(void) {
+#if defined(__linux__)
+    struct rusage use;
+    return getrusage(RUSAGE_THREAD, &use) ? 0 : use.ru_nivcsw;
+#else
+    return 0;
+#endif
+}
+
 static uint32_t generation(uint64_t ticket) { return (uint32_t)(ticket >> 32); }
-static uint32_t chunks_of(uint64_t ticket) { return (ticket >> 16) & 0xffff; }
+static uint32_t end_of(uint64_t ticket) { return (ticket >> 16) & 0xffff; }
 static uint32_t next_of(uint64_t ticket) { return ticket & 0xffff; }
 
 /* ---- fork ---- */
@@ -70,10 +113,12 @@ static uint32_t next_of(uint64_t ticket) { return ticket & 0xffff; }
 /* Only the forking thread exists in the child: forget the workers and whatever other threads held. */
 static void reset_in_child(void) {
     pool.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-    pool.wake = pool.finished = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+    pool.wake = pool.finished_all = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
     pool.workers = 0;
     atomic_store(&pool.sleeping, 0);
     atomic_store(&pool.caller_sleeps, 0);
+    atomic_store(&pool.balance, 0);
+    atomic_store(&pool.alone, 0);
     atomic_store(&pool.ticket, (uint64_t)generation(atomic_load(&pool.ticket)) << 32);
     atomic_store(&pool.busy, 0);
     blas.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
@@ -94,39 +139,54 @@ static void record_failure(uint32_t chunk, int code) {
     while (mine < seen && !atomic_compare_exchange_weak(&pool.failure, &seen, mine)) {}
 }
 
-static void run_chunk(uint32_t chunk, uint32_t chunks) {
-    ptrdiff_t size = pool.n / chunks, rest = pool.n % chunks;
+static void run_chunk(uint32_t chunk) {
+    ptrdiff_t size = pool.n / pool.chunks, rest = pool.n % pool.chunks;
     ptrdiff_t lo = chunk * size + (chunk < rest ? chunk : rest);
     if (atomic_load(&pool.failure) >> 32 < chunk) return; /* a lower chunk failed: its code is the answer */
     int code = pool.fn(pool.ctx, lo, lo + size + (chunk < rest));
     if (code) record_failure(chunk, code);
 }
 
-/* The region may be over once its last chunk is counted: nothing of it is read after that. */
-static void finish_chunk(uint32_t chunks) {
-    if (atomic_fetch_add(&pool.done, 1) + 1 != (int)chunks || !atomic_load(&pool.caller_sleeps)) return;
-    pthread_mutex_lock(&pool.lock);
-    pthread_cond_signal(&pool.finished);
-    pthread_mutex_unlock(&pool.lock);
-}
-
-static void run_free_chunks(void) {
+/* The number of the chunk that is taken, or -1 when none is free. */
+static int claim(int from_back) {
     uint64_t ticket = atomic_load(&pool.ticket);
-    while (next_of(ticket) < chunks_of(ticket)) {
-        if (!atomic_compare_exchange_weak(&pool.ticket, &ticket, ticket + 1)) continue;
-        run_chunk(next_of(ticket), chunks_of(ticket));
-        finish_chunk(chunks_of(ticket));
-        ticket = atomic_load(&pool.ticket);
+    while (next_of(ticket) < end_of(ticket)) {
+        const uint64_t rest = from_back ? ticket - (1 << 16) : ticket + 1;
+        if (atomic_compare_exchange_weak(&pool.ticket, &ticket, rest)) return (int)(from_back ? end_of(rest) : next_of(ticket));
     }
+    return -1;
 }
 
 /* ---- workers ---- */
 
-static void wait_for_region(uint32_t seen) {
-    for (int i = 0; i < SPINS; i++) {
-        if (generation(atomic_load(&pool.ticket)) != seen) return;
-        relax();
+/* The region may be over once its last chunk is counted: nothing of it is read after that. A caller that sleeps has waited
+ * for longer than a chunk should differ from another: it is told whether this thread had lost its core. */
+static void finish_chunk(uint32_t chunks, long *seen) {
+    if (atomic_load(&pool.caller_sleeps)) {
+        const long all = interruptions();
+        if (all > *seen) atomic_store(&pool.late, 1);
+        *seen = all;
+        atomic_store(&pool.finished_at, now());
     }
+    if (atomic_fetch_add(&pool.done, 1) + 1 != (int)chunks || !atomic_load(&pool.caller_sleeps)) return;
+    pthread_mutex_lock(&pool.lock);
+    pthread_cond_signal(&pool.finished_all);
+    pthread_mutex_unlock(&pool.lock);
+}
+
+/* Beside the caller on its own core a worker only takes time from it. */
+static int help(long *seen) {
+    const int here = core();
+    if (here >= 0 && here == atomic_load(&pool.caller_cpu)) return 0;
+    for (int chunk; (chunk = claim(1)) >= 0;) {
+        const uint32_t chunks = pool.chunks;
+        run_chunk((uint32_t)chunk);
+        finish_chunk(chunks, seen);
+    }
+    return 1;
+}
+
+static void sleep_until(uint32_t seen) {
     pthread_mutex_lock(&pool.lock);
     atomic_fetch_add(&pool.sleeping, 1); /* before the last look; the caller publishes, then looks here */
     while (generation(atomic_load(&pool.ticket)) == seen) pthread_cond_wait(&pool.wake, &pool.lock);
@@ -134,14 +194,26 @@ static void wait_for_region(uint32_t seen) {
     pthread_mutex_unlock(&pool.lock);
 }
 
+/* Awake for a while, as long as regions follow each other closely. */
+static void wait_for_region(uint32_t seen, int *spins) {
+    const int64_t begun = now();
+    for (int i = 0; i < *spins && generation(atomic_load(&pool.ticket)) == seen; i++) relax();
+    if (generation(atomic_load(&pool.ticket)) == seen) sleep_until(seen);
+    const int fewer = *spins / 4 > FEWEST_SPINS ? *spins / 4 : FEWEST_SPINS;
+    *spins = atomic_load(&pool.published) - begun < SHORT_GAP ? SPINS : fewer;
+}
+
 /* Never returns: workers sleep in a condition variable of static storage while the process exits. */
 static void *worker(void *born) {
     uint32_t seen = (uint32_t)(uintptr_t)born;
+    int spins = SPINS, helped = 1;
+    long lost = interruptions();
     in_region = 1;
     for (;;) {
-        wait_for_region(seen);
+        if (helped) wait_for_region(seen, &spins);
+        else sleep_until(seen);
         seen = generation(atomic_load(&pool.ticket));
-        run_free_chunks();
+        helped = help(&lost);
     }
     return NULL;
 }
@@ -167,58 +239,105 @@ static void start_workers(int wanted) {
 
 /* ---- regions ---- */
 
-/* With chunk 0 already taken: the caller's, so that its part of the data stays in its core's cache. */
-static void publish(uint32_t chunks) {
-    uint64_t next = (uint64_t)(generation(atomic_load(&pool.ticket)) + 1) << 32 | chunks << 16 | 1;
+/* With chunk 0 already taken: the caller's. */
+static void publish(void) {
+    uint64_t next = (uint64_t)(generation(atomic_load(&pool.ticket)) + 1) << 32 | pool.chunks << 16 | 1;
     atomic_store(&pool.done, 0);
+    atomic_store(&pool.late, 0);
     atomic_store(&pool.failure, NO_FAILURE);
+    atomic_store(&pool.caller_cpu, core());
     atomic_store(&pool.ticket, next);
     if (!atomic_load(&pool.sleeping)) return;
     pthread_mutex_lock(&pool.lock); /* who saw the old ticket waits by now; signalling unlocked wakes it sooner */
     pthread_mutex_unlock(&pool.lock);
-    for (uint32_t i = 1; i < chunks; i++) pthread_cond_signal(&pool.wake);
+    for (int i = 0; i < pool.workers && i + 1 < (int)pool.chunks; i++) pthread_cond_signal(&pool.wake);
 }
 
-static void work_along(uint32_t chunks) {
-    in_region = 1;
-    run_chunk(0, chunks);
-    finish_chunk(chunks);
-    run_free_chunks();
-    in_region = 0;
-}
-
-static void wait_for_chunks(int chunks) {
-    for (int i = 0; i < SPINS; i++) {
-        if (atomic_load(&pool.done) == chunks) return;
-        relax();
+static uint32_t work_along(void) {
+    uint32_t own = 0;
+    for (int chunk = 0; chunk >= 0; own++, chunk = claim(0)) {
+        run_chunk((uint32_t)chunk);
+        atomic_fetch_add(&pool.done, 1);
     }
+    return own;
+}
+
+/* Awake for as long as a chunk takes, for one may have begun just now. Returns how long the thread that finished last had to
+ * wait for this one to wake up. */
+static int64_t wait_for_chunks(int64_t worked, int64_t longest) {
+    const int chunks = (int)pool.chunks;
+    do {
+        for (int i = 0; i < SPINS / 16; i++) {
+            if (atomic_load(&pool.done) == chunks) return 0;
+            relax();
+        }
+    } while (now() - worked < longest);
     pthread_mutex_lock(&pool.lock);
     atomic_store(&pool.caller_sleeps, 1);
-    while (atomic_load(&pool.done) != chunks) pthread_cond_wait(&pool.finished, &pool.lock);
+    atomic_store(&pool.finished_at, INT64_MAX);
+    while (atomic_load(&pool.done) != chunks) pthread_cond_wait(&pool.finished_all, &pool.lock);
     atomic_store(&pool.caller_sleeps, 0);
     pthread_mutex_unlock(&pool.lock);
+    const int64_t late = now() - atomic_load(&pool.finished_at);
+    return late > 0 ? late : 0;
 }
 
+/* Book what a region saved: `work` is what the caller's `own` chunks took, `wait` how long it waited for others', of which
+ * `waking`. */
+static void settle(uint32_t own, int64_t work, int64_t wait, int64_t waking) {
+    const int64_t saved = work * (pool.chunks - own) / own - wait;
+    int64_t balance = atomic_load(&pool.balance);
+    if (own == pool.chunks) balance -= VAIN_WAKE;
+    else if (atomic_load(&pool.late)) balance -= wait;
+    else balance += saved > 0 ? saved : -waking;
+    if (balance > MOST_CREDIT) balance = MOST_CREDIT;
+    if (balance < -MOST_LOSS) {
+        atomic_store(&pool.alone, -balance * ALONE);
+        balance = 0;
+    }
+    atomic_store(&pool.balance, balance);
+}
+
+static int run_together(tgx_range_fn fn, void *ctx, ptrdiff_t n, int chunks) {
+    const int64_t begun = now();
+    pool.fn = fn, pool.ctx = ctx, pool.n = n, pool.chunks = (uint32_t)chunks;
+    start_workers(tgx_get_num_threads() - 1);
+    atomic_store(&pool.published, begun);
+    publish();
+    in_region = 1;
+    const uint32_t own = work_along();
+    in_region = 0;
+    const int64_t worked = now(), work = worked - begun, chunk = work / own;
+    const int64_t waking = wait_for_chunks(worked, chunk < SHORT_GAP ? SHORT_GAP : chunk < LONGEST_WAIT ? chunk : LONGEST_WAIT);
+    settle(own, work, now() - worked, waking);
+    const uint64_t failure = atomic_load(&pool.failure);
+    atomic_store(&pool.busy, 0);
+    return failure == NO_FAILURE ? 0 : (int)(uint32_t)failure;
+}
+
+static int run_alone(tgx_range_fn fn, void *ctx, ptrdiff_t n) {
+    const int64_t begun = now();
+    in_region = 1;
+    const int code = fn(ctx, 0, n);
+    in_region = 0;
+    atomic_fetch_sub(&pool.alone, now() - begun);
+    return code;
+}
+
+/* A multiple of the number of threads where there are more. */
 static int chunk_count(ptrdiff_t n, ptrdiff_t grain) {
     ptrdiff_t fit = n / (grain > 1 ? grain : 1), threads = tgx_get_num_threads();
-    if (fit > threads) fit = threads;
-    return fit > MAX_CHUNKS ? MAX_CHUNKS : fit < 1 ? 1 : (int)fit;
+    if (threads == 1 || fit < 2) return 1;
+    if (fit > threads) fit = fit < threads * CHUNKS_OF_A_THREAD ? fit - fit % threads : threads * CHUNKS_OF_A_THREAD;
+    return fit > MAX_CHUNKS ? MAX_CHUNKS : (int)fit;
 }
 
 int tgx_parallel_for(tgx_range_fn fn, void *ctx, ptrdiff_t n, ptrdiff_t grain) {
     if (n <= 0) return 0;
-    int chunks = in_region ? 1 : chunk_count(n, grain);
-    if (chunks == 1 || atomic_exchange(&pool.busy, 1)) return fn(ctx, 0, n);
-    start_workers(chunks - 1);
-    pool.fn = fn;
-    pool.ctx = ctx;
-    pool.n = n;
-    publish((uint32_t)chunks);
-    work_along((uint32_t)chunks);
-    wait_for_chunks(chunks);
-    uint64_t failure = atomic_load(&pool.failure);
-    atomic_store(&pool.busy, 0);
-    return failure == NO_FAILURE ? 0 : (int)(uint32_t)failure;
+    const int chunks = in_region ? 1 : chunk_count(n, grain);
+    if (chunks == 1) return fn(ctx, 0, n);
+    if (atomic_load(&pool.alone) > 0) return run_alone(fn, ctx, n);
+    return atomic_exchange(&pool.busy, 1) ? fn(ctx, 0, n) : run_together(fn, ctx, n, chunks);
 }
 
 int tgx_in_parallel(void) { return in_region; }
@@ -264,6 +383,8 @@ int tgx_get_num_threads(void) {
 void tgx_set_num_threads(int n) {
     atomic_store(&num_threads, n);
     atomic_store(&threads_chosen, 1);
+    atomic_store(&pool.balance, 0);
+    atomic_store(&pool.alone, 0);
     tgx_set_blas_threads(n);
 }
 

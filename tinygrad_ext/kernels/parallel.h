@@ -15,9 +15,10 @@ extern "C" {
  * unless the caller of tgx_parallel_for released it. */
 typedef int (*tgx_range_fn)(void *ctx, ptrdiff_t lo, ptrdiff_t hi);
 
-/* Split [0, n) into at most tgx_get_num_threads() contiguous chunks of at least `grain` and run fn on each;
- * the caller works too. Returns the code of the lowest failing chunk, or 0. Chunks above a failed one may be
- * skipped. One chunk, a nested call, and a call while another thread's region runs stay in the caller. */
+/* Split [0, n) into contiguous chunks of at least `grain`, as many as there are threads or some times as many, and run fn
+ * on each; the caller works too. Returns the code of the lowest failing chunk, or 0. Chunks above a failed one may be
+ * skipped. One chunk, a nested call, and a call while another thread's region runs stay in the caller, as does all of it
+ * for a while when splitting took longer: on a machine that others keep busy. */
 int tgx_parallel_for(tgx_range_fn fn, void *ctx, ptrdiff_t n, ptrdiff_t grain);
 
 /* 1 inside a chunk of a region that was split, else 0. */
@@ -29,7 +30,7 @@ int tgx_mark_region(int inside);
 
 /* At first the cores this process may use, or TINYGRAD_EXT_NUM_THREADS, or OMP_NUM_THREADS. */
 int tgx_get_num_threads(void);
-void tgx_set_num_threads(int n); /* n >= 1; the BLAS follows */
+void tgx_set_num_threads(int n); /* n >= 1; the BLAS follows, and splitting is tried anew */
 
 /* How the BLAS library sets and reads its thread count; both NULL when it has no such functions.
  * A limit the user gave the BLAS by environment stays, unless tgx_set_num_threads was called. */

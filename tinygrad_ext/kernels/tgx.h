@@ -306,4 +306,9 @@ static inline int tgx_range(tgx_call *c, int (*fn)(void *, ptrdiff_t, ptrdiff_t)
     if (n <= grain) return n ? fn(job, 0, n) : 0;
     return c->services->parallel_for(fn, job, n, grain);
 }
+/* The same in as few parts as there are threads, for an fn of which each part goes through all of another operand. */
+static inline int tgx_range_once(tgx_call *c, int (*fn)(void *, ptrdiff_t, ptrdiff_t), void *job, ptrdiff_t n, ptrdiff_t grain) {
+    const ptrdiff_t share = n > grain ? n / c->services->num_threads() : 0;
+    return tgx_range(c, fn, job, n, grain > share ? grain : share);
+}
 #endif

@@ -70,13 +70,21 @@ def run_in_fork(function):
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
+def expected_chunks(n, grain, threads):
+    """As many as there are threads, or up to four times as many, of `grain` at least."""
+    fit = n // max(grain, 1)
+    if threads == 1 or fit < 2:
+        return min(n, 1)
+    return fit if fit <= threads else min(fit // threads, 4) * threads
+
+
 @pytest.mark.parametrize("threads", [1, 2, 3, 8])
-@pytest.mark.parametrize(("n", "grain"), [(0, 1), (1, 1), (7, 3), (100, 0), (100, 30), (1000, 1)])
+@pytest.mark.parametrize(("n", "grain"), [(0, 1), (1, 1), (7, 3), (100, 0), (100, 30), (100, 9), (1000, 1)])
 def test_chunks_cover_the_range_once_and_keep_to_grain(threads, n, grain):
     parallel.set_num_threads(threads)
     seen = chunks(n, grain)
     assert [i for lo, hi in seen for i in range(lo, hi)] == list(range(n))
-    assert len(seen) == (0 if n == 0 else max(1, min(threads, n // max(grain, 1))))
+    assert len(seen) == expected_chunks(n, grain, threads)
     assert len(seen) < 2 or all(hi - lo >= grain for lo, hi in seen)
 
 
@@ -125,6 +133,22 @@ def test_many_small_regions():
     assert total == 9000
 
 
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no affinity on this system")
+def test_a_second_thread_on_the_only_core_is_given_up():
+    code = """
+import os
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+import test_parallel as t
+t.parallel.set_num_threads(2)
+counts = [len(t.chunks(8)) for _ in range(30)]
+assert counts[0] == 8 and 1 in counts, counts
+t.parallel.set_num_threads(2)
+print(len(t.chunks(8)))
+"""
+    path = os.pathsep.join([os.path.dirname(__file__), *sys.path])
+    assert run_python(code, PYTHONPATH=path)[0] == "8"
+
+
 def test_several_python_threads_may_call_at_once():
     parallel.set_num_threads(3)
     wrong = []
@@ -145,18 +169,18 @@ def test_several_python_threads_may_call_at_once():
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # says that threads run: they do
 def test_a_forked_child_gets_workers_of_its_own():
-    parallel.set_num_threads(3)
-    chunks(100)
+    def split(threads):
+        parallel.set_num_threads(threads)  # and forgets that this machine may be busy
+        return len(chunks(100)) == 4 * threads
 
     def in_child():
-        for _ in range(50):
-            assert len(chunks(100)) == 3
-        parallel.set_num_threads(2)
-        assert len(chunks(100)) == 2
+        assert all(split(3) for _ in range(50))
+        assert split(2)
         assert run_in_fork(lambda: chunks(100)) == 0
 
+    assert split(3)
     assert run_in_fork(in_child) == 0
-    assert len(chunks(100)) == 3
+    assert split(3)
 
 
 def test_a_process_ends_while_a_region_runs():
@@ -171,7 +195,7 @@ def work():
         t._parallel_for(nothing, None, 4, 1)
 
 threading.Thread(target=work, daemon=True).start()
-assert len(t.chunks(100)) in (1, 4)
+assert len(t.chunks(100)) in (1, 16)
 print("end")
 """
     path = os.pathsep.join([os.path.dirname(__file__), *sys.path])
