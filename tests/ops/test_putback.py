@@ -69,6 +69,14 @@ def test_a_window_is_put_into_the_memory_of_a_view():
     assert found.tolist() == want[2:].reshape(5, 2).t().tolist() and base[3] == 3
 
 
+def test_a_window_of_repeated_elements_lies_in_a_copy_of_all_of_them():
+    x = tg.arange(1.0, 4, dtype=tg.float64, requires_grad=True)
+    src = tg.tensor([[9.0, 8], [7, 6]], dtype=tg.float64, requires_grad=True)
+    found = x.expand(2, 3).as_strided_scatter(src, (2, 2), (1, 2), 1)
+    assert found.tolist() == [[1, 9, 7], [8, 6, 3]]
+    assert tg.autograd.gradcheck(lambda a, b: a.expand(2, 3).as_strided_scatter(b, (2, 2), (1, 2), 1), (x, src))
+
+
 def test_gradients_of_a_window_in_memory():
     x, src = (tg.arange(n, dtype=tg.float64, requires_grad=True) for n in (9.0, 4.0))
     for window in (((2, 2), (1, 2), 1), ((2, 2), (3, 1))):

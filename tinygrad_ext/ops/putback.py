@@ -179,6 +179,8 @@ def _as_strided_scatter(self, src, size, stride, storage_offset):
             f"as_strided_scatter(): expected src to have a size equal to the slice of self. src size = "
             f"{tuple(src.shape)}, slice size = {tuple(size)}"
         )
+    if any(step == 0 and n > 1 for n, step in zip(self.shape, self.stride())):
+        self = self.contiguous()
     first, shape = self.storage_offset(), self.shape
     offset = first if storage_offset is None else storage_offset
     if first == 0 and self.is_contiguous():
