@@ -1,8 +1,7 @@
 /* Factors of dropout: 0 or 1 / (1 - p) for each element, or for each channel. The product is an op of its own: its derivative
  * multiplies by the same factors, which a kernel for both would have to return beside it. */
 #include <string.h>
-#include "random.h"
-#include "tgx.h"
+#include "random_parts.h"
 
 /* (self, p, channels, generator): zero with probability p, else 1 / (1 - p); one for each element, or each channel of each
  * example. Drawn in the order of memory. */
@@ -25,11 +24,19 @@ static int dropout_noise_shape(tgx_call *c) {
     return 0;
 }
 
+typedef struct { int dtype; double keep, factor; } choice_t;
+
+static void fill_choice(const void *what, tgx_stream *s, void *out, int64_t n) {
+    const choice_t *d = what;
+    tgx_random_choice(s, d->dtype, out, n, d->keep, d->factor);
+}
+
 static int dropout_noise_run(tgx_call *c) {
     const tgx_tensor *out = tgx_out(c, 0);
     double keep = 1 - tgx_float(c, 1);
     const double factor = keep == 0 ? 0 : out->dtype == TGX_F32 ? 1 / (float)keep : 1 / keep;
-    tgx_random_choice(c->args[3].pointer, out->dtype, out->data, out->count, keep, factor);
+    const choice_t choice = {out->dtype, keep, factor};
+    tgx_random_shared(c, c->args[3].pointer, fill_choice, &choice, out->data, tgx_itemsize[out->dtype], out->count, 2);
     return 0;
 }
 TGX_KERNEL(dropout_noise, dropout_noise_shape, dropout_noise_run, TGX_SERIAL)

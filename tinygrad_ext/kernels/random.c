@@ -5,6 +5,7 @@
  * which order, is PyTorch's; so are the odd rules for the tail of a normal fill. PyTorch with MKL on an Intel
  * processor takes bernoulli_(p) and exponential_ from MKL instead; this is the stream it has everywhere else.
  *
+ * Threads share a long fill (sample.c): each skips the words of those before it, which is cheap beside what is made of them.
  * Rejected: a generator that counts, of which threads could each compute a part. Its numbers would not be PyTorch's. */
 #include "random.h"
 #include <math.h>
@@ -44,6 +45,15 @@ void tgx_random_words(tgx_stream *s, uint32_t *out, int64_t n)
         s->position += (uint32_t)take;
         out += take;
         n -= take;
+    }
+}
+
+void tgx_random_skip(tgx_stream *s, int64_t n)
+{
+    for (int64_t take; n > 0; n -= take) {
+        refill_if_empty(s);
+        take = smaller(n, TGX_RANDOM_WORDS - s->position);
+        s->position += (uint32_t)take;
     }
 }
 
@@ -316,9 +326,11 @@ static void fill_integers(tgx_stream *s, int type, void *out, int64_t n, int64_t
     }
 }
 
+int tgx_random_is_wide(uint64_t range) { return range == 0 || range >= WIDE_RANGE; }
+
 void tgx_random_integers(tgx_stream *s, int type, void *out, int64_t n, int64_t low, uint64_t range)
 {
-    fill_integers(s, type, out, n, low, range, range == 0 || range >= WIDE_RANGE);
+    fill_integers(s, type, out, n, low, range, tgx_random_is_wide(range));
 }
 
 /* Integers up to the greatest value, floats up to the greatest below which every integer exists. */

@@ -28,6 +28,7 @@ uint64_t tgx_random_next64(tgx_stream *s);
 double tgx_random_next_uniform(tgx_stream *s); /* [0, 1), 53 bits */
 double tgx_random_next_normal(tgx_stream *s);  /* mean 0, deviation 1; keeps the second of a pair */
 void tgx_random_words(tgx_stream *s, uint32_t *out, int64_t n);
+void tgx_random_skip(tgx_stream *s, int64_t n);                /* n words, without making them */
 
 /* The state in the layout of PyTorch's get_state (native byte order); load gives 0 if the bytes are no state. */
 void tgx_random_save(const tgx_stream *s, void *bytes);
@@ -45,6 +46,7 @@ void tgx_random_cauchy(tgx_stream *s, int type, void *out, int64_t n, double med
 /* Any type. Integers are low + [0, range), range 0 meaning all 2^64 whatever low; full is random_() without bounds. */
 void tgx_random_integers(tgx_stream *s, int type, void *out, int64_t n, int64_t low, uint64_t range);
 void tgx_random_full(tgx_stream *s, int type, void *out, int64_t n);
+int tgx_random_is_wide(uint64_t range);                        /* whether integers take two words each */
 void tgx_random_geometric(tgx_stream *s, int type, void *out, int64_t n, double p);
 void tgx_random_bernoulli(tgx_stream *s, int type, void *out, int64_t n, double p);
 /* Of float32 or float64: the same with `value` in the place of 1. */

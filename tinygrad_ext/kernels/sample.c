@@ -3,30 +3,39 @@
 #include <stdio.h>
 #include "complex_part.h"
 #include "make.h"
+#include "random_parts.h"
 #include "random_sample.h"
 #include "sample.h"
 
 /* What a call draws: parameters by distribution, and the fill. */
 typedef struct draw {
-    tgx_stream *stream;
     int dtype, serial;         /* serial: normal numbers one by one, as PyTorch draws for what is not contiguous */
+    int words;                 /* of the stream that an element takes: 0 if that varies, or AS_PART */
     double a, b;
     int64_t low;
     uint64_t range;
-    void (*fill)(const struct draw *d, void *out, int64_t n);
+    tgx_random_fill *fill;
 } draw_t;
+enum { AS_PART = -1 };         /* two for a double, one for another float, for each part of a complex number */
+
+static int words_of(const draw_t *d) {
+    if (d->words != AS_PART) return d->words;
+    return (tgx_part(d->dtype) == TGX_F64 ? 2 : 1) * (tgx_is_complex(d->dtype) ? 2 : 1);
+}
 
 static int drawn(tgx_call *c, draw_t *d, int generator) {
     const tgx_tensor *out = tgx_out(c, 0);
+    tgx_stream *stream = c->args[generator].pointer;
     int64_t strides[TGX_MAX_DIMS];
     tgx_tensor dense = *out;
-    d->stream = c->args[generator].pointer, d->dtype = out->dtype, d->serial = !(out->flags & TGX_CONTIGUOUS);
-    if (!d->serial) return d->fill(d, out->data, out->count), 0;
-    tgx_order_strides(out, strides);
-    if (tgx_same_strides(out, strides)) return d->fill(d, out->data, out->count), 0;
-    dense.data = c->scratch, dense.strides = strides;
-    d->fill(d, dense.data, out->count);
-    return c->services->copy(out, &dense);
+    d->dtype = out->dtype;
+    if (!(out->flags & TGX_CONTIGUOUS)) {
+        if (d->serial) d->words = 0;
+        tgx_order_strides(out, strides);
+        if (!tgx_same_strides(out, strides)) dense.data = c->scratch, dense.strides = strides;
+    } else d->serial = 0;
+    tgx_random_shared(c, stream, d->fill, d, dense.data, tgx_itemsize[d->dtype], out->count, words_of(d));
+    return dense.data == out->data ? 0 : c->services->copy(out, &dense);
 }
 
 /* ---- checks ------------------------------------------------------------------------------------------------------ */
@@ -87,8 +96,9 @@ static int check_uniform(tgx_call *c, int dtype, double low, double high) {
                     tgx_dtype_title(part), high, low);
 }
 
-static void fill_uniform(const draw_t *d, void *out, int64_t n) {
-    tgx_random_uniform(d->stream, tgx_part(d->dtype), out, tgx_is_complex(d->dtype) ? 2 * n : n, d->a, d->b);
+static void fill_uniform(const void *what, tgx_stream *s, void *out, int64_t n) {
+    const draw_t *d = what;
+    tgx_random_uniform(s, tgx_part(d->dtype), out, tgx_is_complex(d->dtype) ? 2 * n : n, d->a, d->b);
 }
 
 /* (self, from, to, generator) */
@@ -97,7 +107,7 @@ static int uniform_shape(tgx_call *c) {
     return check_uniform(c, tgx_in(c, 0)->dtype, tgx_float(c, 1), tgx_float(c, 2));
 }
 static int uniform_run(tgx_call *c) {
-    draw_t d = {.a = tgx_float(c, 1), .b = tgx_float(c, 2), .fill = fill_uniform};
+    draw_t d = {.a = tgx_float(c, 1), .b = tgx_float(c, 2), .fill = fill_uniform, .words = AS_PART};
     return drawn(c, &d, 3);
 }
 TGX_KERNEL(uniform, uniform_shape, uniform_run, TGX_SERIAL)
@@ -108,10 +118,11 @@ static int check_normal(tgx_call *c, int dtype, double std) {
     return std >= 0 ? 0 : tgx_fail(c, TGX_RUNTIME_ERROR, "normal expects std >= 0.0, but found std %g: pass a standard deviation", std);
 }
 
-static void fill_normal(const draw_t *d, void *out, int64_t n) {
+static void fill_normal(const void *what, tgx_stream *s, void *out, int64_t n) {
+    const draw_t *d = what;
     double std = d->b;
     if (tgx_is_complex(d->dtype)) n *= 2, std /= sqrt(2.0);
-    (d->serial ? tgx_random_normal_serial : tgx_random_normal)(d->stream, tgx_part(d->dtype), out, n, d->a, std);
+    (d->serial ? tgx_random_normal_serial : tgx_random_normal)(s, tgx_part(d->dtype), out, n, d->a, std);
 }
 
 /* (self, mean, std, generator) */
@@ -120,7 +131,7 @@ static int normal_shape(tgx_call *c) {
     return check_normal(c, tgx_in(c, 0)->dtype, tgx_float(c, 2));
 }
 static int normal_run(tgx_call *c) {
-    draw_t d = {.a = tgx_float(c, 1), .b = tgx_float(c, 2), .fill = fill_normal};
+    draw_t d = {.a = tgx_float(c, 1), .b = tgx_float(c, 2), .fill = fill_normal, .words = AS_PART, .serial = 1};
     return drawn(c, &d, 3);
 }
 TGX_KERNEL(normal, normal_shape, normal_run, TGX_SERIAL)
@@ -135,10 +146,22 @@ static int need_continuous(tgx_call *c, const char *name, const char *op) {
                     "you specified %s: %s draws in float32; convert the result", name, tgx_dtype_title(dtype), op);
 }
 
-static void fill_exponential(const draw_t *d, void *out, int64_t n) { tgx_random_exponential(d->stream, d->dtype, out, n, d->a); }
-static void fill_geometric(const draw_t *d, void *out, int64_t n) { tgx_random_geometric(d->stream, d->dtype, out, n, d->a); }
-static void fill_cauchy(const draw_t *d, void *out, int64_t n) { tgx_random_cauchy(d->stream, d->dtype, out, n, d->a, d->b); }
-static void fill_log_normal(const draw_t *d, void *out, int64_t n) { tgx_random_log_normal(d->stream, d->dtype, out, n, d->a, d->b); }
+static void fill_exponential(const void *what, tgx_stream *s, void *out, int64_t n) {
+    const draw_t *d = what;
+    tgx_random_exponential(s, d->dtype, out, n, d->a);
+}
+static void fill_geometric(const void *what, tgx_stream *s, void *out, int64_t n) {
+    const draw_t *d = what;
+    tgx_random_geometric(s, d->dtype, out, n, d->a);
+}
+static void fill_cauchy(const void *what, tgx_stream *s, void *out, int64_t n) {
+    const draw_t *d = what;
+    tgx_random_cauchy(s, d->dtype, out, n, d->a, d->b);
+}
+static void fill_log_normal(const void *what, tgx_stream *s, void *out, int64_t n) {
+    const draw_t *d = what;
+    tgx_random_log_normal(s, d->dtype, out, n, d->a, d->b);
+}
 
 /* (self, lambd, generator) */
 static int exponential_shape(tgx_call *c) {
@@ -150,7 +173,7 @@ static int exponential_shape(tgx_call *c) {
                                    "mean", rate);
 }
 static int exponential_run(tgx_call *c) {
-    draw_t d = {.a = tgx_float(c, 1), .fill = fill_exponential};
+    draw_t d = {.a = tgx_float(c, 1), .fill = fill_exponential, .words = 2};
     return drawn(c, &d, 2);
 }
 TGX_KERNEL(exponential, exponential_shape, exponential_run, TGX_SERIAL)
@@ -167,7 +190,7 @@ static int geometric_shape(tgx_call *c) {
                                          "of one trial", p);
 }
 static int geometric_run(tgx_call *c) {
-    draw_t d = {.a = tgx_float(c, 1), .fill = fill_geometric};
+    draw_t d = {.a = tgx_float(c, 1), .fill = fill_geometric, .words = 2};
     return drawn(c, &d, 2);
 }
 TGX_KERNEL(geometric, geometric_shape, geometric_run, TGX_SERIAL)
@@ -182,7 +205,7 @@ static int cauchy_shape(tgx_call *c) {
                                     sigma);
 }
 static int cauchy_run(tgx_call *c) {
-    draw_t d = {.a = tgx_float(c, 1), .b = tgx_float(c, 2), .fill = fill_cauchy};
+    draw_t d = {.a = tgx_float(c, 1), .b = tgx_float(c, 2), .fill = fill_cauchy, .words = 2};
     return drawn(c, &d, 3);
 }
 TGX_KERNEL(cauchy, cauchy_shape, cauchy_run, TGX_SERIAL)
@@ -204,8 +227,14 @@ TGX_KERNEL(log_normal, log_normal_shape, log_normal_run, TGX_SERIAL)
 
 /* ---- integers ---------------------------------------------------------------------------------------------------- */
 
-static void fill_integers(const draw_t *d, void *out, int64_t n) { tgx_random_integers(d->stream, d->dtype, out, n, d->low, d->range); }
-static void fill_full(const draw_t *d, void *out, int64_t n) { tgx_random_full(d->stream, d->dtype, out, n); }
+static void fill_integers(const void *what, tgx_stream *s, void *out, int64_t n) {
+    const draw_t *d = what;
+    tgx_random_integers(s, d->dtype, out, n, d->low, d->range);
+}
+static void fill_full(const void *what, tgx_stream *s, void *out, int64_t n) {
+    const draw_t *d = what;
+    tgx_random_full(s, d->dtype, out, n);
+}
 
 static int check_range(tgx_call *c, int64_t low, int64_t high) {
     if (low < high) return 0;
@@ -224,7 +253,8 @@ static int check_integers(tgx_call *c, int dtype, int64_t low, int64_t last) {
 }
 
 static int integers_run(tgx_call *c, int64_t low, int64_t last, int generator) {
-    draw_t d = {.low = low, .range = (uint64_t)last - (uint64_t)low + 1, .fill = fill_integers};
+    const uint64_t range = (uint64_t)last - (uint64_t)low + 1;
+    draw_t d = {.low = low, .range = range, .fill = fill_integers, .words = tgx_random_is_wide(range) ? 2 : 1};
     return drawn(c, &d, generator);
 }
 
@@ -234,7 +264,8 @@ static int random_shape(tgx_call *c) {
     return c->meta ? 0 : tgx_need_real(c, tgx_in(c, 0)->dtype, "random_");
 }
 static int random_run(tgx_call *c) {
-    draw_t d = {.fill = fill_full};
+    const int dtype = tgx_out(c, 0)->dtype;
+    draw_t d = {.fill = fill_full, .words = dtype == TGX_I64 || dtype == TGX_F64 ? 2 : 1};
     return drawn(c, &d, 1);
 }
 TGX_KERNEL(random, random_shape, random_run, TGX_SERIAL)
@@ -259,7 +290,10 @@ TGX_KERNEL(random_from, random_from_shape, random_from_run, TGX_SERIAL | TGX_NAT
 
 /* ---- 0 or 1 ------------------------------------------------------------------------------------------------------ */
 
-static void fill_bernoulli(const draw_t *d, void *out, int64_t n) { tgx_random_bernoulli(d->stream, d->dtype, out, n, d->a); }
+static void fill_bernoulli(const void *what, tgx_stream *s, void *out, int64_t n) {
+    const draw_t *d = what;
+    tgx_random_bernoulli(s, d->dtype, out, n, d->a);
+}
 
 /* (self, p, generator) */
 static int bernoulli_p_shape(tgx_call *c) {
@@ -270,7 +304,7 @@ static int bernoulli_p_shape(tgx_call *c) {
     return p >= 0 && p <= 1 ? 0 : tgx_fail(c, TGX_RUNTIME_ERROR, "bernoulli_ expects p to be in [0, 1], but got p=%g: pass a probability", p);
 }
 static int bernoulli_p_run(tgx_call *c) {
-    draw_t d = {.a = tgx_float(c, 1), .fill = fill_bernoulli};
+    draw_t d = {.a = tgx_float(c, 1), .fill = fill_bernoulli, .words = 2};
     return drawn(c, &d, 2);
 }
 TGX_KERNEL(bernoulli_p, bernoulli_p_shape, bernoulli_p_run, TGX_SERIAL)
@@ -289,7 +323,7 @@ static int unit_shape(tgx_call *c, int size, int options) {
     return made(c, size, options, c->services->default_dtype()) ? TGX_FAILED : check_uniform(c, made_dtype(c), 0, 1);
 }
 static int unit_run(tgx_call *c, int generator) {
-    draw_t d = {.a = 0, .b = 1, .fill = fill_uniform};
+    draw_t d = {.a = 0, .b = 1, .fill = fill_uniform, .words = AS_PART};
     return drawn(c, &d, generator);
 }
 static int rand_shape(tgx_call *c) { return unit_shape(c, 0, 2); }
@@ -303,7 +337,7 @@ static int bell_shape(tgx_call *c, int size, int options, double std) {
     return made(c, size, options, c->services->default_dtype()) ? TGX_FAILED : check_normal(c, made_dtype(c), std);
 }
 static int bell_run(tgx_call *c, int generator, double mean, double std) {
-    draw_t d = {.a = mean, .b = std, .fill = fill_normal};
+    draw_t d = {.a = mean, .b = std, .fill = fill_normal, .words = AS_PART, .serial = 1};
     return drawn(c, &d, generator);
 }
 static int randn_shape(tgx_call *c) { return bell_shape(c, 0, 2, 1); }
