@@ -3,6 +3,7 @@
 import pytest
 
 import tinygrad_ext as tg
+from tinygrad_ext.ops.fused import fused
 
 SIZES = [
     (40_000,),
@@ -34,6 +35,9 @@ DRAWS = [
     (tg.int64, "wide", lambda x: x.random_(0, 1 << 40)),
     (tg.int32, "range", lambda x: x.random_(3, 100)),
     (tg.uint8, "bernoulli", lambda x: x.bernoulli_(0.6)),
+    (tg.float32, "bernoulli of each", lambda x: tg.bernoulli(x.uniform_())),
+    (tg.bfloat16, "bernoulli by doubles", lambda x: x.bernoulli_(tg.rand(x.shape, dtype=tg.float64))),
+    (tg.float32, "kept scores", lambda x: fused._attention_kept(tg.ones(2, x.numel() // 99, 3), tg.ones(2, 99, 3), 0.3)),
     (tg.float32, "dropout", lambda x: tg.nn.functional.dropout(x.fill_(1), 0.3)),
 ]
 

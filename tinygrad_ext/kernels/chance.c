@@ -1,4 +1,5 @@
 /* Kernels that draw by given probabilities and weights. See sample.h. */
+#include "random_parts.h"
 #include "random_sample.h"
 #include "sample.h"
 #include "walk.h"
@@ -19,6 +20,14 @@ static int each_shape(tgx_call *c, int from) {
     return tgx_need_real(c, c->outputs[0].dtype, "bernoulli_");
 }
 
+typedef struct { int dtype, of_chances; const char *out, *chances; } each_t;
+
+static void fill_each(const void *what, tgx_stream *s, void *out, int64_t n) {
+    const each_t *d = what;
+    const int64_t at = ((const char *)out - d->out) / tgx_itemsize[d->dtype];
+    tgx_random_bernoulli_each(s, d->dtype, out, n, d->of_chances, d->chances + at * tgx_itemsize[d->of_chances]);
+}
+
 /* The memory that is filled, as far as it is not the result's own, and behind it the probabilities in the same order. */
 static int each_run(tgx_call *c, int from, int generator) {
     const tgx_tensor *out = tgx_out(c, 0), *p = tgx_in(c, from);
@@ -32,9 +41,12 @@ static int each_run(tgx_call *c, int from, int generator) {
     chances.dtype = p->dtype, chances.data = (char *)c->scratch + (apart ? tgx_aligned(out->count * tgx_itemsize[out->dtype]) : 0);
     if (tgx_same_sizes(p, out) && tgx_same_strides(p, strides)) chances.data = p->data;
     else c->services->copy(&chances, p);
-    if (tgx_random_bernoulli_each(c->args[generator].pointer, out->dtype, dense.data, out->count, p->dtype, chances.data))
+    if (!tgx_random_are_chances(p->dtype, chances.data, out->count))
         return tgx_fail(c, TGX_RUNTIME_ERROR, "Expected p_in >= 0 && p_in <= 1 to be true, but got false: every element of p must be in "
                         "[0, 1]; pass probabilities, for instance through sigmoid()");
+    const each_t each = {out->dtype, p->dtype, dense.data, chances.data};
+    const tgx_random_whole whole = {dense.data, out->count, tgx_itemsize[out->dtype], p->dtype == TGX_F64 ? 2 : 1, 0};
+    tgx_random_shared(c, c->args[generator].pointer, &whole, fill_each, &each);
     return apart ? c->services->copy(out, &dense) : 0;
 }
 

@@ -6,6 +6,7 @@
 #include "distances.h"
 #include <math.h>
 #include "isa.h"
+#include "rooms.h"
 
 static const tgx_distance_table *loops(void) {
     static const tgx_distance_table *chosen;
@@ -96,6 +97,12 @@ static int row_distances_run(tgx_call *c) {
 }
 TGX_KERNEL(row_distances, row_distances_shape, row_distances_run, 0)
 
+static int64_t groups_of(int64_t rows) { return (rows + TGX_DISTANCE_ROWS - 1) / TGX_DISTANCE_ROWS; }
+static int64_t pairs_grain(const tgx_tensor *x) {
+    return 1 + TGX_SMALL / (TGX_DISTANCE_ROWS * (x->sizes[x->rank - 2] / 2 + 1) * (x->sizes[x->rank - 1] + 4));
+}
+static int64_t turned_bytes(const tgx_tensor *x) { return x->sizes[x->rank - 1] * whole(x) * tgx_itemsize[x->dtype]; }
+
 /* Of each two rows of one matrix, in the order (0, 1), (0, 2), ..., (1, 2), ...: (x, p). A group meets the rows from its own
  * vector on. */
 static int row_pairs_shape(tgx_call *c) {
@@ -111,30 +118,52 @@ static int row_pairs_shape(tgx_call *c) {
         return tgx_fail(c, TGX_RUNTIME_ERROR, "_row_pairs: each two of %lld rows are too many: give fewer rows", (long long)n);
     o->dims[x->rank - 2] = n * (n - 1) / 2;
     tgx_need_dense(c, 0);
-    c->scratch_bytes = (x->sizes[x->rank - 1] + TGX_DISTANCE_ROWS) * whole(x) * tgx_itemsize[x->dtype];
+    c->notes[0] = tgx_rooms_wanted(c, groups_of(n), pairs_grain(x));
+    c->scratch_bytes = turned_bytes(x) + c->notes[0] * tgx_rooms_pitch(TGX_DISTANCE_ROWS * whole(x) * tgx_itemsize[x->dtype]);
+    return 0;
+}
+
+typedef struct {
+    const tgx_distance_job *job;
+    tgx_distance_fn run;
+    char *out;
+    int64_t n, size;
+    tgx_rooms rooms;
+} pairs_t;
+
+/* Groups lo to hi of the rows of one matrix. Before row i lie i (2n - i - 1) / 2 pairs. */
+static int pair_groups(void *context, ptrdiff_t lo, ptrdiff_t hi) {
+    pairs_t *all = context;
+    tgx_distance_job job = *all->job;
+    const int64_t n = all->n, size = all->size, lanes = 64 / size;
+    void *room = tgx_rooms_enter(&all->rooms);
+    job.out = room;
+    for (int64_t i = lo * TGX_DISTANCE_ROWS; i < n && i < hi * TGX_DISTANCE_ROWS; i += TGX_DISTANCE_ROWS) {
+        const int64_t from = (i + 1) / lanes * lanes;
+        char *out = all->out + i * (2 * n - i - 1) / 2 * size;
+        job.rows = n - i < TGX_DISTANCE_ROWS ? n - i : TGX_DISTANCE_ROWS, job.columns = n - from;
+        job.x1 = (char *)all->job->x1 + i * job.depth * size, job.turned = (char *)all->job->turned + from * job.depth * size;
+        all->run(&job, 0, 1);
+        for (int64_t r = i; r < i + job.rows; out += (n - ++r) * size)
+            memcpy(out, (char *)job.out + ((r - i) * job.columns + r + 1 - from) * size, (size_t)((n - 1 - r) * size));
+    }
+    tgx_rooms_leave(room);
     return 0;
 }
 
 static int row_pairs_run(tgx_call *c) {
     const tgx_tensor *x = tgx_in(c, 0);
-    const int64_t n = x->sizes[x->rank - 2], size = tgx_itemsize[x->dtype], lanes = 64 / size, all = tgx_out(c, 0)->count;
+    const int64_t n = x->sizes[x->rank - 2], size = tgx_itemsize[x->dtype], all = tgx_out(c, 0)->count;
     const double p = tgx_float(c, 1);
     const tgx_distance_fn run = (p == 2 ? loops()->euclid : p == 1 ? loops()->city : isinf(p) ? loops()->most : loops()->powers)
         [x->dtype == TGX_F64];
-    tgx_distance_job job = {.x1 = x->data, .whole = whole(x), .depth = x->sizes[x->rank - 1], .p = p};
-    job.out = (char *)c->scratch + job.depth * job.whole * size;
-    memset(c->scratch, 0, (size_t)c->scratch_bytes);
-    char *out = tgx_out(c, 0)->data, *const end = out + all * size;
-    while (out < end) {
+    tgx_distance_job job = {.x1 = x->data, .turned = c->scratch, .whole = whole(x), .depth = x->sizes[x->rank - 1], .p = p};
+    pairs_t pairs = {.job = &job, .run = run, .out = tgx_out(c, 0)->data, .n = n, .size = size};
+    tgx_rooms_open(&pairs.rooms, (char *)c->scratch + turned_bytes(x), c->notes[0], TGX_DISTANCE_ROWS * job.whole * size);
+    memset(c->scratch, 0, (size_t)turned_bytes(x));
+    for (char *const end = pairs.out + all * size; pairs.out < end; pairs.out += n * (n - 1) / 2 * size, job.x1 = (char *)job.x1 + n * job.depth * size) {
         turn(c->scratch, job.x1, n, &job, size == 8);
-        for (int64_t i = 0; i < n; i += TGX_DISTANCE_ROWS, job.x1 += job.rows * job.depth * size) {
-            const int64_t from = (i + 1) / lanes * lanes;
-            job.rows = n - i < TGX_DISTANCE_ROWS ? n - i : TGX_DISTANCE_ROWS, job.columns = n - from;
-            job.turned = (char *)c->scratch + from * job.depth * size;
-            run(&job, 0, 1);
-            for (int64_t r = i; r < i + job.rows; out += (n - ++r) * size)
-                memcpy(out, job.out + ((r - i) * job.columns + r + 1 - from) * size, (size_t)((n - 1 - r) * size));
-        }
+        tgx_range(c, pair_groups, &pairs, groups_of(n), pairs_grain(x));
     }
     return 0;
 }

@@ -36,7 +36,8 @@ static int dropout_noise_run(tgx_call *c) {
     double keep = 1 - tgx_float(c, 1);
     const double factor = keep == 0 ? 0 : out->dtype == TGX_F32 ? 1 / (float)keep : 1 / keep;
     const choice_t choice = {out->dtype, keep, factor};
-    tgx_random_shared(c, c->args[3].pointer, fill_choice, &choice, out->data, tgx_itemsize[out->dtype], out->count, 2);
+    const tgx_random_whole whole = {out->data, out->count, tgx_itemsize[out->dtype], 2, 0};
+    tgx_random_shared(c, c->args[3].pointer, &whole, fill_choice, &choice);
     return 0;
 }
 TGX_KERNEL(dropout_noise, dropout_noise_shape, dropout_noise_run, TGX_SERIAL)
@@ -68,16 +69,16 @@ static int dropout_kept_shape(tgx_call *c) {
 
 enum { DRAWN = 512 };   /* numbers at a time, a multiple of 8 */
 
-static int dropout_kept_run(tgx_call *c) {
-    const tgx_tensor *out = tgx_out(c, 0), *k = tgx_in(c, 1);
-    const int64_t keys = k->sizes[k->rank - 2], rows = keys ? out->count / ((keys + 7) / 8) : 0;
-    const double keep = 1 - tgx_float(c, 2);
-    uint8_t *to = (uint8_t *)out->data;
+typedef struct { int64_t keys; double keep; } kept_t;
+
+static void fill_kept(const void *what, tgx_stream *s, void *out, int64_t rows) {
+    const kept_t *d = what;
+    uint8_t *to = out;
     float drawn[DRAWN];
     for (int64_t r = 0; r < rows; r++)
-        for (int64_t at = 0; at < keys; at += DRAWN) {
-            const int64_t n = keys - at < DRAWN ? keys - at : DRAWN;
-            tgx_random_choice(c->args[3].pointer, TGX_F32, drawn, n, keep, 1);
+        for (int64_t at = 0; at < d->keys; at += DRAWN) {
+            const int64_t n = d->keys - at < DRAWN ? d->keys - at : DRAWN;
+            tgx_random_choice(s, TGX_F32, drawn, n, d->keep, 1);
             memset(drawn + n, 0, (size_t)(-n & 7) * sizeof *drawn);
             for (int64_t i = 0; i < n; i += 8) {
                 int bits = 0;
@@ -85,6 +86,14 @@ static int dropout_kept_run(tgx_call *c) {
                 *to++ = (uint8_t)bits;
             }
         }
+}
+
+static int dropout_kept_run(tgx_call *c) {
+    const tgx_tensor *out = tgx_out(c, 0), *k = tgx_in(c, 1);
+    const kept_t kept = {k->sizes[k->rank - 2], 1 - tgx_float(c, 2)};
+    const int64_t width = (kept.keys + 7) / 8;
+    const tgx_random_whole whole = {out->data, width ? out->count / width : 0, width, 2 * kept.keys, 1};
+    tgx_random_shared(c, c->args[3].pointer, &whole, fill_kept, &kept);
     return 0;
 }
 TGX_KERNEL(dropout_kept, dropout_kept_shape, dropout_kept_run, TGX_SERIAL)

@@ -386,23 +386,30 @@ void tgx_random_bernoulli(tgx_stream *s, int type, void *out, int64_t n, double 
 }
 
 #define DEFINE_BERNOULLI(T, name, uniforms_of)                                                   \
-    static int name(tgx_stream *s, int type, void *out, int64_t n, const T *p)                   \
+    static void name(tgx_stream *s, int type, void *out, int64_t n, const T *p)                  \
     {                                                                                            \
         T uniforms[BLOCK];                                                                       \
         int64_t values[BLOCK];                                                                   \
-        for (int64_t i = 0; i < n; i++) if (!(p[i] >= 0 && p[i] <= 1)) return TGX_BAD_VALUE;     \
         for (int64_t take; n > 0; n -= take, p += take) {                                        \
             take = smaller(n, BLOCK);                                                            \
             uniforms_of(s, uniforms, take);                                                      \
             for (int64_t i = 0; i < take; i++) values[i] = uniforms[i] < p[i];                   \
             out = store_integers(type, out, values, take);                                       \
         }                                                                                        \
-        return TGX_OK;                                                                           \
     }
 DEFINE_BERNOULLI(float, bernoulli_floats, uniform_floats)
 DEFINE_BERNOULLI(double, bernoulli_doubles, uniform_doubles)
 
-int tgx_random_bernoulli_each(tgx_stream *s, int type, void *out, int64_t n, int p_type, const void *p)
+void tgx_random_bernoulli_each(tgx_stream *s, int type, void *out, int64_t n, int p_type, const void *p)
 {
-    return p_type == TGX_F64 ? bernoulli_doubles(s, type, out, n, p) : bernoulli_floats(s, type, out, n, p);
+    if (p_type == TGX_F64) bernoulli_doubles(s, type, out, n, p);
+    else bernoulli_floats(s, type, out, n, p);
+}
+
+int tgx_random_are_chances(int p_type, const void *p, int64_t n)
+{
+    int bad = 0;
+    if (p_type == TGX_F64) for (int64_t i = 0; i < n; i++) bad |= !(((const double *)p)[i] >= 0 && ((const double *)p)[i] <= 1);
+    else for (int64_t i = 0; i < n; i++) bad |= !(((const float *)p)[i] >= 0 && ((const float *)p)[i] <= 1);
+    return !bad;
 }

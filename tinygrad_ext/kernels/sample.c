@@ -34,7 +34,8 @@ static int drawn(tgx_call *c, draw_t *d, int generator) {
         tgx_order_strides(out, strides);
         if (!tgx_same_strides(out, strides)) dense.data = c->scratch, dense.strides = strides;
     } else d->serial = 0;
-    tgx_random_shared(c, stream, d->fill, d, dense.data, tgx_itemsize[d->dtype], out->count, words_of(d));
+    const tgx_random_whole whole = {dense.data, out->count, tgx_itemsize[d->dtype], words_of(d), 0};
+    tgx_random_shared(c, stream, &whole, d->fill, d);
     return dense.data == out->data ? 0 : c->services->copy(out, &dense);
 }
 
