@@ -111,6 +111,7 @@ CASTS = ["kernels/cast_tables.c", *(f"kernels/{stem}_{s}_gen.c" for stem in ("ca
 # builds of kernels/X_isa.h; core/call/kernel_call links every kernel. What goes beyond the rule stands here.
 MORE_SOURCES = {
     "core/data/coded": ["kernels/coded.c"],
+    "core/data/random": ["kernels/random_state.c"],
     "core/data/geometry": ["kernels/extent.c", "kernels/tgx.c"],
     "core/loops/blas": ["kernels/blas_library.c", "kernels/gemm.c"],
     "core/loops/copy": [
@@ -120,6 +121,7 @@ MORE_SOURCES = {
         *CASTS,
     ],
     "core/loops/iterate": ["kernels/casts.c"],
+    "core/loops/parallel": ["kernels/parallel_blas.c"],
     "core/loops/loop_tables": ["kernels/wide.c", "kernels/casts.c"],
     "core/call/places": ["core/call/frames.c"],
     "core/call/boundary": ["core/call/tracebacks.c"],

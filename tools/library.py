@@ -16,7 +16,8 @@ from setup import CASTS, COMPILER, JOBS, KERNEL_FLAGS, KERNELS, PACKAGE, generat
 FOLDER = ROOT / "build" / "library"
 # besides what kernels need: the threads, the caller, plans, the products, the pointwise loops and the random stream
 EMITTER = ("emit", "emit_formula", "emit_memory", "emit_vector", "emit_x86")
-MORE = ("alone", "blas_library", *EMITTER, "gemm", "parallel", "plan", "program", "random", "random_sample", "wide")
+RANDOM = ("random", "random_sample", "random_state")
+MORE = ("alone", "blas_library", *EMITTER, "gemm", "parallel", "parallel_blas", "plan", "program", *RANDOM, "wide")
 
 
 def sources():

@@ -12,7 +12,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* sched_getaffinity */
 #endif
-#include "parallel.h"
+#include "parallel_blas.h"
 #include <limits.h>
 #include <pthread.h>
 #include <sched.h>
@@ -56,18 +56,9 @@ static struct {
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER,
           .finished_all = PTHREAD_COND_INITIALIZER};
 
-static struct {
-    pthread_mutex_t lock;
-    void (*set)(int);
-    int (*get)(void);
-    int inside; /* BLAS calls now running in chunks */
-    int saved;  /* the count to restore after the last of them */
-} blas = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
 static _Atomic int num_threads; /* 0: not asked for yet */
 static _Atomic int threads_chosen;
 static _Thread_local int in_region;
-static pthread_once_t fork_handler = PTHREAD_ONCE_INIT;
 
 static inline void relax(void) {
 #if defined(__x86_64__) || defined(__i386__)
@@ -121,16 +112,15 @@ static void reset_in_child(void) {
     atomic_store(&pool.alone, 0);
     atomic_store(&pool.ticket, (uint64_t)generation(atomic_load(&pool.ticket)) << 32);
     atomic_store(&pool.busy, 0);
-    blas.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-    if (blas.inside && blas.set) blas.set(blas.saved);
-    blas.inside = 0;
+    tgx_reset_blas();
 }
 
-/* The BLAS holds a lock of its own while its number of threads changes; a child that was forked then would wait for ever. */
-static void hold_blas(void) { pthread_mutex_lock(&blas.lock); }
-static void let_go_of_blas(void) { pthread_mutex_unlock(&blas.lock); }
+static void install_fork_handler(void) { pthread_atfork(tgx_hold_blas, tgx_let_go_of_blas, reset_in_child); }
 
-static void install_fork_handler(void) { pthread_atfork(hold_blas, let_go_of_blas, reset_in_child); }
+void tgx_watch_forks(void) {
+    static pthread_once_t watched = PTHREAD_ONCE_INIT;
+    pthread_once(&watched, install_fork_handler);
+}
 
 /* ---- chunks ---- */
 
@@ -222,7 +212,7 @@ static void *worker(void *born) {
  * wanted is no error: the caller takes what nobody claims. */
 static void start_workers(int wanted) {
     if (pool.workers >= wanted) return;
-    pthread_once(&fork_handler, install_fork_handler);
+    tgx_watch_forks();
     uintptr_t born = generation(atomic_load(&pool.ticket));
     sigset_t all, before;
     pthread_attr_t attr;
@@ -380,55 +370,12 @@ int tgx_get_num_threads(void) {
     return atomic_compare_exchange_strong(&num_threads, &unset, n) ? n : unset;
 }
 
+int tgx_threads_chosen(void) { return atomic_load(&threads_chosen); }
+
 void tgx_set_num_threads(int n) {
     atomic_store(&num_threads, n);
     atomic_store(&threads_chosen, 1);
     atomic_store(&pool.balance, 0);
     atomic_store(&pool.alone, 0);
     tgx_set_blas_threads(n);
-}
-
-/* ---- threads of the BLAS ---- */
-
-void tgx_attach_blas_threads(void (*set)(int), int (*get)(void)) {
-    int wanted = tgx_get_num_threads();
-    pthread_once(&fork_handler, install_fork_handler);
-    pthread_mutex_lock(&blas.lock);
-    blas.set = get ? set : NULL;
-    blas.get = set ? get : NULL;
-    if (blas.set && (atomic_load(&threads_chosen) || blas.get() > wanted)) blas.set(wanted);
-    pthread_mutex_unlock(&blas.lock);
-}
-
-int tgx_get_blas_threads(void) {
-    pthread_mutex_lock(&blas.lock);
-    int n = !blas.get ? 1 : blas.inside ? blas.saved : blas.get();
-    pthread_mutex_unlock(&blas.lock);
-    return n;
-}
-
-void tgx_set_blas_threads(int n) {
-    pthread_mutex_lock(&blas.lock);
-    if (blas.inside) blas.saved = n;
-    else if (blas.set) blas.set(n);
-    pthread_mutex_unlock(&blas.lock);
-}
-
-int tgx_enter_blas(void) {
-    if (!in_region) return 0;
-    pthread_mutex_lock(&blas.lock);
-    int entered = blas.set != NULL;
-    if (entered && !blas.inside++) {
-        blas.saved = blas.get();
-        blas.set(1);
-    }
-    pthread_mutex_unlock(&blas.lock);
-    return entered;
-}
-
-void tgx_leave_blas(int entered) {
-    if (!entered) return;
-    pthread_mutex_lock(&blas.lock);
-    if (!--blas.inside) blas.set(blas.saved);
-    pthread_mutex_unlock(&blas.lock);
 }
