@@ -2,7 +2,7 @@
 
 import tinygrad_ext as tg
 from tinygrad_ext.core.call.op_tables import functions
-from tinygrad_ext.ops.halves import rounded_once
+from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
 
@@ -56,6 +56,7 @@ op(
             "Padding size should be less than the corresponding input",
         ),
         (lambda: _pad(zeros(1, 2, 3), (4, 1), "circular"), RuntimeError, "wrapping around more than once"),
+        (lambda: _pad(zeros(2, 3), (-2, -1), "reflect"), RuntimeError, "is too small. Calculated output size: 0"),
         (lambda: _pad(zeros(2, 3), (1, 1, 1, 1), "reflect"), NotImplementedError, "not supported for 2D input"),
         (lambda: _pad(zeros(2, 3), (1, 1), "reflect", 1.0), RuntimeError, "doesn't take in value argument"),
         (lambda: _pad(zeros(3, 0, 9), (1, 1), "reflect"), RuntimeError, "Expected 2D or 3D (batch mode) tensor"),
@@ -64,6 +65,107 @@ op(
     doc="Padding by pairs (before, after) from the last dimension on. mode: constant (value, default 0), reflect "
     "(mirrored without "
     "the edge itself), replicate (the edge), circular (from the other end).",
+)
+
+
+def _np_extend(x, pad, mode):
+    import numpy  # lazy: for tests alone
+
+    kinds = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+    for i in range(len(pad) // 2):
+        dim, (before, after) = x.ndim - 1 - i, pad[2 * i : 2 * i + 2]
+        around = [(0, 0)] * x.ndim
+        around[dim] = (max(before, 0), max(after, 0))
+        kept = [slice(None)] * x.ndim
+        kept[dim] = slice(max(-before, 0), min(after, 0) or None)
+        steps = [lambda y, kept=kept: y[tuple(kept)], lambda y, around=around: numpy.pad(y, around, kinds[mode])]
+        for step in steps if mode == "circular" else reversed(steps):
+            x = step(x)
+    return x
+
+
+def _np_extend_backward(grad, size, pad, mode):
+    import numpy  # lazy: for tests alone
+
+    shape = (*grad.shape[: grad.ndim - len(size)], *size)
+    made = numpy.zeros(shape, grad.dtype)
+    numpy.add.at(made.reshape(-1), _np_extend(numpy.arange(made.size).reshape(shape), pad, mode), grad)
+    return made
+
+
+op(
+    "aten::_extend(Tensor self, int[] pad, str mode) -> Tensor",
+    batch="leading",
+    kernel="extend",
+    types=_ALL,
+    grad={
+        "self": lambda grad, self_shape, pad, mode: fused._extend_backward(
+            grad, self_shape[len(self_shape) - len(pad) // 2 :], pad, mode
+        )
+    },
+    jvp="linear",
+    variants="function",
+    where="_fused",
+    reference=_np_extend,
+    samples=lambda make: [
+        Sample(make(2, 5), (2, 3), "reflect"),
+        Sample(make(2, 3, 4), (2, 1, 1, 2), "replicate"),
+        Sample(make(2, 3, 4), (2, 4, 1, 3), "circular"),
+        Sample(make(2, 3, 4, 4), (2, 1, 1, 2, -1, 1), "reflect"),
+        Sample(make(5), (3, -2), "circular"),
+        Sample(make(5), (-7, 4), "reflect"),
+        Sample(make(1, 2), (9, 3), "replicate"),
+    ],
+    errors=[
+        (lambda: fused._extend(zeros(2, 3), (1,), "reflect"), RuntimeError, "takes a pair for each"),
+        (lambda: fused._extend(zeros(2, 3), (1, 1), "mirror"), NotImplementedError, "Unrecognised padding mode mirror"),
+        (lambda: fused._extend(zeros(2, 3), (2**62, 1), "reflect"), RuntimeError, "overflowed"),
+        (lambda: fused._extend(zeros(0), (1, 1), "replicate"), RuntimeError, "has no places"),
+    ],
+    doc="self, around which its last dimensions are mirrored, repeated or wrapped around.",
+)
+
+op(
+    "aten::_extend_backward(Tensor grad_output, int[] size, int[] pad, str mode) -> Tensor",
+    batch="leading",
+    kernel="extend_backward",
+    types="float half complex",
+    grad={"grad_output": lambda grad, pad, mode: fused._extend(grad, pad, mode)},
+    jvp="linear",
+    variants="function",
+    where="_fused",
+    reference=_np_extend_backward,
+    samples=lambda make: [
+        Sample(make(2, 10), (5,), (2, 3), "reflect"),
+        Sample(make(2, 6, 7), (3, 4), (2, 1, 1, 2), "replicate"),
+        Sample(make(2, 7, 10), (3, 4), (2, 4, 1, 3), "circular"),
+        Sample(make(2, 3, 7, 7), (3, 4, 4), (2, 1, 1, 2, -1, 1), "reflect"),
+        Sample(make(6), (5,), (3, -2), "circular"),
+    ],
+    errors=[
+        (
+            lambda: fused._extend_backward(zeros(2, 5), (3,), (1, 2), "reflect"),
+            RuntimeError,
+            "gradOutput is unexpectedly sized in dimension 1. Expected: 6, Got: 5",
+        ),
+        (
+            lambda: fused._extend_backward(zeros(2, 5), (3, 3), (1, 1), "reflect"),
+            RuntimeError,
+            "size takes 1 numbers, one for each pair of pad, got 2",
+        ),
+        (
+            lambda: fused._extend_backward(zeros(2, 5), (-1,), (5, 1), "circular"),
+            RuntimeError,
+            "size has the negative number -1",
+        ),
+        (
+            lambda: fused._extend_backward(zeros(5, dtype=tg.int64), (3,), (1, 1), "reflect"),
+            NotImplementedError,
+            "not implemented for 'Long'",
+        ),
+    ],
+    doc="The transpose of _extend, of whose padded dimensions `size` are the sizes: each place gets the sum of what "
+    "it went to.",
 )
 
 op(
@@ -102,7 +204,7 @@ def _pad(*args):
 def _pad_by_mode(self, pad, mode, value):
     if mode == "constant":
         return self.constant_pad_nd(pad, 0 if value is None else value)
-    if mode not in _EXTENSIONS:
+    if mode not in ("reflect", "replicate", "circular"):
         raise NotImplementedError(
             f"Unrecognised padding mode {mode}: it may be constant, reflect, replicate or circular"
         )
@@ -122,66 +224,7 @@ def _pad_by_mode(self, pad, mode, value):
             f"pad(): Expected {n + 1}D or {n + 2}D (batch mode) tensor with possibly 0 batch size and other non-zero "
             f"dimensions for input with mode '{mode}', but got: {list(self.shape)}"
         )
-    made = _extended_by(self, pad, _EXTENSIONS[mode]) if any(pad) else self
-    return made if any(width > 0 for width in pad) else made.clone()  # nothing was put to it: no view is given
-
-
-@rounded_once
-def _extended_by(self, pad, extension):
-    for i in range(0, len(pad), 2):
-        self = _extended(self, -1 - i // 2, pad[i], pad[i + 1], extension)
-    return self
-
-
-def _extended(self, dim, before, after, extension):
-    """self with `extension` on both sides of a dimension. Negative widths cut off, at the end (circular: first)."""
-    if extension is _wrapped_around:
-        self, before, after = _cut(self, dim, before, after), max(before, 0), max(after, 0)
-    size = self.shape[dim]
-    parts = [self]
-    if before > 0:
-        parts.insert(0, extension(self, dim, size, before, True))
-    if after > 0:
-        parts.append(extension(self, dim, size, after, False))
-    if len(parts) > 1:
-        self = tg.cat(parts, dim)
-    return _cut(self, dim, before, after)
-
-
-def _cut(self, dim, before, after):
-    """self without as many elements as the widths are negative."""
-    if before >= 0 and after >= 0:
-        return self
-    start = max(-before, 0)
-    return self.narrow(dim, start, self.shape[dim] - start - max(-after, 0))
-
-
-def _reflected(self, dim, size, width, front):
-    if width >= size:
-        raise RuntimeError(
-            f"Padding size should be less than the corresponding input dimension, but got: padding "
-            f"{width} at dimension "
-            f"{dim} of input {list(self.shape)}"
-        )
-    return self.narrow(dim, 1 if front else size - 1 - width, width).flip((dim,))
-
-
-def _replicated(self, dim, size, width, front):
-    shape = list(self.shape)
-    shape[dim] = width
-    return self.narrow(dim, 0 if front else size - 1, 1).expand(shape)
-
-
-def _wrapped_around(self, dim, size, width, front):
-    if width > size:
-        raise RuntimeError(
-            f"Padding value causes wrapping around more than once: {width} at dimension {dim} of input "
-            f"{list(self.shape)}"
-        )
-    return self.narrow(dim, size - width if front else 0, width)
-
-
-_EXTENSIONS = {"reflect": _reflected, "replicate": _replicated, "circular": _wrapped_around}
+    return fused._extend(self, pad, mode) if any(pad) else self.clone()
 
 
 def _diff(self, n, dim, prepend, append):
