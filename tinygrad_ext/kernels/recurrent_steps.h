@@ -1,32 +1,11 @@
 /* Recurrent units for one floating type T; included by recurrent_isa.h. */
 
-/* One step: its number, its first row in what is stored of all steps, the rows [lo, hi) that are computed, and where the state
- * before them is stored, as far as it is not the first one. */
-#ifndef TGX_RECURRENT_PLACE
-#define TGX_RECURRENT_PLACE
-typedef struct { ptrdiff_t t, at, count, before, before_count; } place;
-
-static inline ptrdiff_t rows_at(const tgx_recurrent_job *job, ptrdiff_t t) { return job->sizes ? job->sizes[t] : job->batch; }
-
-/* Step number s in the order of the computation, which goes up or down; p is that of the step before. */
-static inline place next_place(const tgx_recurrent_job *job, ptrdiff_t s, int up, place p) {
-    const ptrdiff_t t = up ? s : job->steps - 1 - s, count = rows_at(job, t);
-    place found = {t, up ? (s ? p.at + p.count : 0) : (s ? p.at : job->total) - count, count, 0, 0};
-    const ptrdiff_t other = job->reverse ? t + 1 : t - 1;
-    if (other >= 0 && other < job->steps) {
-        found.before_count = rows_at(job, other);
-        found.before = job->reverse ? found.at + count : found.at - found.before_count;
-    }
-    return found;
-}
-#endif
-
 /* The steps of rows [lo, hi), the states of which start with what the job says; p.count is where the rows of a step end. */
 #define STEPS(up)                                                                                       \
     NAME(start)(job, lo, hi);                                                                           \
-    place p = {0};                                                                                      \
+    tgx_place p = {0};                                                                                    \
     for (ptrdiff_t s = 0; s < job->steps; s++)                                                          \
-        if (p = next_place(job, s, up, p), p.count > lo)
+        if (p = tgx_next_place(job, s, up, p), p.count > lo)
 
 static void NAME(start)(const tgx_recurrent_job *job, ptrdiff_t lo, ptrdiff_t hi) {
     const ptrdiff_t n = job->n;
@@ -39,10 +18,10 @@ static void NAME(start)(const tgx_recurrent_job *job, ptrdiff_t lo, ptrdiff_t hi
     }
 }
 
-static inline ptrdiff_t NAME(end)(place p, ptrdiff_t hi) { return p.count < hi ? p.count : hi; }
+static inline ptrdiff_t NAME(end)(tgx_place p, ptrdiff_t hi) { return p.count < hi ? p.count : hi; }
 
 /* The row of a state before a step. */
-static inline const T *NAME(earlier)(const void *stored, const void *first, place p, ptrdiff_t r, ptrdiff_t n) {
+static inline const T *NAME(earlier)(const void *stored, const void *first, tgx_place p, ptrdiff_t r, ptrdiff_t n) {
     return r < p.before_count ? (const T *)stored + (p.before + r) * n : (const T *)first + r * n;
 }
 /* A row of gradients that came in for all steps. */
@@ -52,10 +31,11 @@ static inline const T *NAME(incoming)(const tgx_recurrent_job *job, const void *
 
 /* ---- long short-term memory: input, forget, new and output gate ------------------------------------------------- */
 
-static void NAME(lstm_row)(ptrdiff_t n, T *restrict a, T *restrict state, T *restrict out, T *restrict cell, T *restrict cells) {
+static void NAME(lstm_row)(ptrdiff_t n, T *restrict a, const T *restrict bias, T *restrict state, T *restrict out, T *restrict cell,
+                           T *restrict cells) {
     SIMD for (ptrdiff_t j = 0; j < n; j++) {
-        T take = NAME(vm_sigmoid)(a[j]), forget = NAME(vm_sigmoid)(a[n + j]);
-        T new = NAME(vm_tanh)(a[2 * n + j]), give = NAME(vm_sigmoid)(a[3 * n + j]);
+        T take = NAME(vm_sigmoid)(a[j] + bias[j]), forget = NAME(vm_sigmoid)(a[n + j] + bias[n + j]);
+        T new = NAME(vm_tanh)(a[2 * n + j] + bias[2 * n + j]), give = NAME(vm_sigmoid)(a[3 * n + j] + bias[3 * n + j]);
         T c = forget * cell[j] + take * new;
         T h = give * NAME(vm_tanh)(c);
         a[j] = take, a[n + j] = forget, a[2 * n + j] = new, a[3 * n + j] = give;
@@ -69,10 +49,10 @@ static int NAME(lstm)(void *context, ptrdiff_t lo, ptrdiff_t hi) {
     STEPS(!job->reverse) {
         const ptrdiff_t end = NAME(end)(p, hi), row = p.at + lo;
         T *acts = (T *)job->acts + row * 4 * n, *state = (T *)job->state + lo * n;
-        job->products->times(job->packed, 4 * n, n, end - lo, state, n, 1, (const T *)job->gates + row * 4 * n, 4 * n, acts, 4 * n);
+        job->products->times(job->packed, 4 * n, n, end - lo, state, n, 1, acts, 4 * n, acts, 4 * n);
         for (ptrdiff_t r = 0; r < end - lo; r++)
-            NAME(lstm_row)(n, acts + r * 4 * n, state + r * n, (T *)job->out + (row + r) * n, (T *)job->state_cell + (lo + r) * n,
-                           (T *)job->cells + (row + r) * n);
+            NAME(lstm_row)(n, acts + r * 4 * n, job->bias, state + r * n, (T *)job->out + (row + r) * n,
+                           (T *)job->state_cell + (lo + r) * n, (T *)job->cells + (row + r) * n);
     }
     return 0;
 }
@@ -110,12 +90,11 @@ static int NAME(lstm_back)(void *context, ptrdiff_t lo, ptrdiff_t hi) {
 
 /* ---- gated units: reset, update and new; behind them acts keeps what the reset gate is multiplied with ----------- */
 
-static void NAME(gru_row)(ptrdiff_t n, T *restrict a, const T *restrict given, const T *restrict bias, T *restrict state,
-                          T *restrict out) {
+static void NAME(gru_row)(ptrdiff_t n, T *restrict a, const T *restrict bias, T *restrict state, T *restrict out) {
     SIMD for (ptrdiff_t j = 0; j < n; j++) {
-        T kept = a[3 * n + j] + bias[2 * n + j];
+        T kept = a[3 * n + j] + bias[3 * n + j];
         T reset = NAME(vm_sigmoid)(a[j] + bias[j]), update = NAME(vm_sigmoid)(a[n + j] + bias[n + j]);
-        T new = NAME(vm_tanh)(given[j] + reset * kept);
+        T new = NAME(vm_tanh)(a[2 * n + j] + bias[2 * n + j] + reset * kept);
         T h = (state[j] - new) * update + new;
         a[j] = reset, a[n + j] = update, a[2 * n + j] = new, a[3 * n + j] = kept;
         state[j] = h, out[j] = h;
@@ -127,12 +106,11 @@ static int NAME(gru)(void *context, ptrdiff_t lo, ptrdiff_t hi) {
     const ptrdiff_t n = job->n;
     STEPS(!job->reverse) {
         const ptrdiff_t end = NAME(end)(p, hi), row = p.at + lo;
-        const T *gates = (const T *)job->gates + row * 3 * n, *bias = job->bias ? job->bias : job->zeros;
         T *acts = (T *)job->acts + row * 4 * n, *state = (T *)job->state + lo * n;
-        job->products->times(job->packed, 2 * n, n, end - lo, state, n, 1, gates, 3 * n, acts, 4 * n);
+        job->products->times(job->packed, 2 * n, n, end - lo, state, n, 1, acts, 4 * n, acts, 4 * n);
         job->products->times(job->packed_new, n, n, end - lo, state, n, 1, NULL, 0, acts + 3 * n, 4 * n);
         for (ptrdiff_t r = 0; r < end - lo; r++)
-            NAME(gru_row)(n, acts + r * 4 * n, gates + (3 * r + 2) * n, bias, state + r * n, (T *)job->out + (row + r) * n);
+            NAME(gru_row)(n, acts + r * 4 * n, job->bias, state + r * n, (T *)job->out + (row + r) * n);
     }
     return 0;
 }
@@ -168,18 +146,25 @@ static int NAME(gru_back)(void *context, ptrdiff_t lo, ptrdiff_t hi) {
 
 /* ---- Elman's units ------------------------------------------------------------------------------------------------ */
 
+static void NAME(elman_row)(ptrdiff_t n, T *restrict out, const T *restrict bias, T *restrict state, int relu) {
+    if (relu) {
+        for (ptrdiff_t j = 0; j < n; j++) {
+            T h = out[j] + bias[j];
+            out[j] = state[j] = h < 0 ? 0 : h;
+        }
+    } else {
+        SIMD for (ptrdiff_t j = 0; j < n; j++) out[j] = state[j] = NAME(vm_tanh)(out[j] + bias[j]);
+    }
+}
+
 static int NAME(elman)(void *context, ptrdiff_t lo, ptrdiff_t hi) {
     const tgx_recurrent_job *job = context;
     const ptrdiff_t n = job->n;
     STEPS(!job->reverse) {
-        const ptrdiff_t end = NAME(end)(p, hi), row = p.at + lo, count = (end - lo) * n;
-        T *restrict out = (T *)job->out + row * n, *restrict state = (T *)job->state + lo * n;
-        job->products->times(job->packed, n, n, end - lo, state, n, 1, (const T *)job->gates + row * n, n, out, n);
-        if (job->relu) {
-            for (ptrdiff_t j = 0; j < count; j++) out[j] = state[j] = out[j] < 0 ? 0 : out[j];
-        } else {
-            SIMD for (ptrdiff_t j = 0; j < count; j++) out[j] = state[j] = NAME(vm_tanh)(out[j]);
-        }
+        const ptrdiff_t end = NAME(end)(p, hi);
+        T *out = (T *)job->out + (p.at + lo) * n, *state = (T *)job->state + lo * n;
+        job->products->times(job->packed, n, n, end - lo, state, n, 1, out, n, out, n);
+        for (ptrdiff_t r = 0; r < end - lo; r++) NAME(elman_row)(n, out + r * n, job->bias, state + r * n, job->relu);
     }
     return 0;
 }
@@ -200,6 +185,28 @@ static int NAME(elman_back)(void *context, ptrdiff_t lo, ptrdiff_t hi) {
                 for (ptrdiff_t j = 0; j < n; j++) to[j] = (h[j] + given[j]) * (1 - out[j] * out[j]);
         }
         job->products->times(job->packed, n, n, end - lo, all, n, 1, NULL, 0, state, n);
+    }
+    return 0;
+}
+
+/* ---- gradients of biases: sums of columns [lo, hi), of so many rows at a time -------------------------------------- */
+
+static int NAME(sums)(void *context, ptrdiff_t lo, ptrdiff_t hi) {
+    enum { ROWS = 128, COLUMNS = 64 };
+    const tgx_recurrent_sums *job = context;
+    for (ptrdiff_t at = lo; at < hi; at += COLUMNS) {
+        const ptrdiff_t count = hi - at < COLUMNS ? hi - at : COLUMNS;
+        T *to = (T *)job->to + at;
+        for (ptrdiff_t j = 0; j < count; j++) to[j] = 0;
+        for (ptrdiff_t first = 0; first < job->rows; first += ROWS) {
+            const ptrdiff_t end = job->rows - first < ROWS ? job->rows : first + ROWS;
+            T part[COLUMNS] = {0};
+            for (ptrdiff_t r = first; r < end; r++) {
+                const T *from = (const T *)job->from + r * job->width + at;
+                for (ptrdiff_t j = 0; j < count; j++) part[j] += from[j];
+            }
+            for (ptrdiff_t j = 0; j < count; j++) to[j] += part[j];
+        }
     }
     return 0;
 }

@@ -57,19 +57,16 @@ def _stepped(kind, gates, state, weight, bias, project, sizes, reverse):
 
 
 def _direction(kind, x, state, own, biases, project, sizes, reverse):
-    """(outputs, last state) of one layer in one direction."""
-    bias, more = biases
+    """(outputs, last states, each by itself) of one layer in one direction; states are (1, batch, features)."""
     if project is not None or not x.is_floating_point():
-        return _stepped(kind, _linear(x, own[0], bias), state, own[1], more, project, sizes, reverse)
-    if kind == "gru":
-        out, last, _ = fused._gru_steps(_linear(x, own[0], bias), *state, own[1], more, sizes, reverse)
-        return out, (last,)
-    gates = _linear(x, own[0], None if bias is None else bias + more)
+        start = tuple([s.squeeze(0) for s in state])
+        out, last = _stepped(kind, _linear(x, own[0], biases[0]), start, own[1], biases[1], project, sizes, reverse)
+        return out, *(s.unsqueeze(0) for s in last)
     if kind == "lstm":
-        out, *last = fused._lstm_steps(gates, *state, own[1], sizes, reverse)[:3]
-        return out, last
-    out, last = fused._elman_steps(gates, *state, own[1], kind == "rnn_relu", sizes, reverse)
-    return out, (last,)
+        return fused._lstm_steps(x, *state, own[0], own[1], *biases, sizes, reverse)[:3]
+    if kind == "gru":
+        return fused._gru_steps(x, *state, own[0], own[1], *biases, sizes, reverse)[:2]
+    return fused._elman_steps(x, *state, own[0], own[1], *biases, kind == "rnn_relu", sizes, reverse)
 
 
 def run_layers(kind, x, state, params, has_biases, num_layers, dropout, train, bidirectional, sizes=None):
@@ -91,21 +88,23 @@ def run_layers(kind, x, state, params, has_biases, num_layers, dropout, train, b
         )
     if x.shape[0] == 0:
         raise RuntimeError(f"Expected sequence length to be larger than 0 in RNN: {kind}() got {list(x.shape)}")
-    last = []
+    sizes, last, count = sizes or (), [], num_layers * directions
     for layer in range(num_layers):
         outputs = []
         for direction in range(directions):
             at = layer * directions + direction
             own = params[at * each : (at + 1) * each]
             biases, project = own[2:4] if has_biases else (None, None), own[least] if each > least else None
-            start = tuple([s.select(0, at) for s in state])
-            out, end = _direction(kind, x, start, own, biases, project, sizes or (), bool(direction))
+            start = [s.narrow(0, at, 1) for s in state] if count > 1 else state
+            out, *end = _direction(kind, x, start, own, biases, project, sizes, direction == 1)
             outputs.append(out)
             last.append(end)
         x = tg.cat(outputs, -1) if bidirectional else outputs[0]
         if dropout and train and layer < num_layers - 1:
             x = tg.dropout(x, dropout, True)
-    return x, *(tg.stack(parts) for parts in zip(*last))
+    if count == 1:
+        return x, *last[0]
+    return x, *(tg.cat(parts) for parts in zip(*last))
 
 
 def _sequence(kind):

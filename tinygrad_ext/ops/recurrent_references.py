@@ -41,7 +41,22 @@ def _given(grad, like):
     return _numpy().zeros_like(like) if grad is None else grad
 
 
-def lstm(gates, hidden, cell, weight, sizes, reverse):
+def _from_inputs(input, w_ih, *biases):
+    return sum([b for b in biases if b is not None], input @ w_ih.T)
+
+
+def _products(mask, input, w_ih, slopes, kept, out, hidden, sizes, reverse):
+    """Gradients by input, both weights, and biases of both where kept is something else; None for those not wanted."""
+    before = _numpy().zeros_like(_flat(out))
+    for place in _places(len(before), hidden.shape[1], sizes, reverse):
+        before[place[0] : place[1]] = _earlier(out, hidden[0], place)
+    rows, own = _flat(slopes), _flat(kept)
+    found = slopes @ w_ih, rows.T @ _flat(input), own.T @ before, rows.sum(0), own.sum(0)
+    return [f if wanted else None for wanted, f in zip(mask, found)]
+
+
+def lstm(input, hidden, cell, w_ih, weight, b_ih, b_hh, sizes, reverse):
+    gates, (hidden,), (cell,) = _from_inputs(input, w_ih, b_ih, b_hh), hidden, cell
     h, c, n = hidden.copy(), cell.copy(), hidden.shape[1]
     out, cells, acts = _like(gates, n), _like(gates, n), _like(gates, 4 * n)
     for lo, hi, *_ in _places(len(_flat(gates)), len(hidden), sizes, reverse):
@@ -52,10 +67,14 @@ def lstm(gates, hidden, cell, weight, sizes, reverse):
         h[:k] = give * _numpy().tanh(c[:k])
         _flat(out)[lo:hi], _flat(cells)[lo:hi] = h[:k], c[:k]
         _flat(acts)[lo:hi] = _numpy().concatenate([take, forget, new, give], 1)
-    return out, h, c, cells, acts
+    return out, h[None], c[None], cells, acts
 
 
-def lstm_back(out_grad, last, last_cell, cells_grad, acts_grad, cell, weight, cells, acts, sizes, reverse):
+def lstm_back(
+    out_grad, last, last_cell, cells_grad, acts_grad, input, hidden, cell, w_ih, weight, out, cells, acts, sizes,
+    reverse, mask,
+):  # fmt: skip
+    last, last_cell, (cell,) = _given(last, cell)[0], _given(last_cell, cell)[0], cell
     state, of_cell = _given(last, cell).copy(), _given(last_cell, cell).copy()
     out_grad, cells_grad = _flat(_given(out_grad, cells)), _flat(_given(cells_grad, cells))
     more, result = _flat(_given(acts_grad, acts)), _numpy().zeros_like(acts)
@@ -73,10 +92,12 @@ def lstm_back(out_grad, last, last_cell, cells_grad, acts_grad, cell, weight, ce
         )
         _flat(result)[lo:hi] = _numpy().concatenate(parts, 1)
         of_cell[:k], state[:k] = c * forget, _flat(result)[lo:hi] @ weight
-    return result, state, of_cell
+    rest = _products(mask, input, w_ih, result, result, out, hidden, sizes, reverse)
+    return result, state[None], of_cell[None], *rest
 
 
-def gru(gates, hidden, weight, bias, sizes, reverse):
+def gru(input, hidden, w_ih, weight, b_ih, bias, sizes, reverse):
+    gates, (hidden,) = _from_inputs(input, w_ih, b_ih), hidden
     h, n = hidden.copy(), hidden.shape[1]
     out, acts = _like(gates, n), _like(gates, 4 * n)
     for lo, hi, *_ in _places(len(_flat(gates)), len(hidden), sizes, reverse):
@@ -87,10 +108,11 @@ def gru(gates, hidden, weight, bias, sizes, reverse):
         new = _numpy().tanh(given[2] + reset * own[2])
         h[:k] = (h[:k] - new) * update + new
         _flat(out)[lo:hi], _flat(acts)[lo:hi] = h[:k], _numpy().concatenate([reset, update, new, own[2]], 1)
-    return out, h, acts
+    return out, h[None], acts
 
 
-def gru_back(out_grad, last, acts_grad, hidden, weight, out, acts, sizes, reverse):
+def gru_back(out_grad, last, acts_grad, input, first, w_ih, weight, out, acts, sizes, reverse, mask):
+    last, hidden = _given(last, first)[0], first[0]
     state, n = _given(last, hidden).copy(), hidden.shape[1]
     out_grad, more = _flat(_given(out_grad, out)), _flat(_given(acts_grad, acts))
     result, kept = _like(acts, 3 * n), _like(acts, 3 * n)
@@ -107,21 +129,23 @@ def gru_back(out_grad, last, acts_grad, hidden, weight, out, acts, sizes, revers
         _flat(result)[lo:hi] = _numpy().concatenate([*both, slope], 1)
         _flat(kept)[lo:hi] = _numpy().concatenate([*both, slope * reset + of_own], 1)
         state[:k] = h * update + _flat(kept)[lo:hi] @ weight
-    return result, kept, state
+    return result, kept, state[None], *_products(mask, input, w_ih, result, kept, out, first, sizes, reverse)
 
 
-def elman(gates, hidden, weight, relu, sizes, reverse):
+def elman(input, hidden, w_ih, weight, b_ih, b_hh, relu, sizes, reverse):
+    gates, (hidden,) = _from_inputs(input, w_ih, b_ih, b_hh), hidden
     h, out = hidden.copy(), _numpy().zeros_like(gates)
     for lo, hi, *_ in _places(len(_flat(gates)), len(hidden), sizes, reverse):
         x = _flat(gates)[lo:hi] + h[: hi - lo] @ weight.T
         h[: hi - lo] = _flat(out)[lo:hi] = _numpy().maximum(x, 0) if relu else _numpy().tanh(x)
-    return out, h
+    return out, h[None]
 
 
-def elman_back(out_grad, last, hidden, weight, out, relu, sizes, reverse):
-    state, out_grad, result = _given(last, hidden).copy(), _flat(_given(out_grad, out)), _numpy().zeros_like(out)
+def elman_back(out_grad, last, input, first, w_ih, weight, out, relu, sizes, reverse, mask):
+    hidden = first[0]
+    state, out_grad, result = _given(last, first)[0].copy(), _flat(_given(out_grad, out)), _numpy().zeros_like(out)
     for lo, hi, *_ in reversed(_places(len(_flat(out)), len(hidden), sizes, reverse)):
         y, h = _flat(out)[lo:hi], state[: hi - lo] + out_grad[lo:hi]
         _flat(result)[lo:hi] = h * (y > 0) if relu else h * (1 - y * y)
         state[: hi - lo] = _flat(result)[lo:hi] @ weight
-    return result, state
+    return result, state[None], *_products(mask, input, w_ih, result, result, out, first, sizes, reverse)

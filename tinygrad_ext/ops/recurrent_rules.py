@@ -1,7 +1,7 @@
 """Steps of recurrent layers in ops: how they are taken one after the other, and the rules of recurrent_steps.py.
 
-What comes from the inputs is made before, for all steps at once, and so are the derivatives by weights. The derivatives
-of the derivatives, `twice`, are written in ops, step by step: so are all further ones.
+The derivatives of the derivatives, `twice`, are written in ops, step by step: so are all further ones. States of the
+ops are (1, batch, features), which `alone` takes the one away from.
 """
 
 import tinygrad_ext as tg
@@ -70,7 +70,7 @@ def all_before(stored, first, sizes, reverse):
     return tg.cat([stored.narrow(0, 1, n), first] if reverse else [first, stored.narrow(0, 0, n)])
 
 
-def _by_weight(slopes, before):
+def by_weight(slopes, before):
     """The gradient of weights (features, n) of what came before, over all steps."""
     return slopes.flatten(0, -2).t() @ before.flatten(0, -2)
 
@@ -98,6 +98,40 @@ def zeros_unless(given, like):
     return tg.zeros_like(like) if given is None else given
 
 
+def alone(*states):
+    """States without their first dimension, of None and of each."""
+    return [None if s is None else s.squeeze(0) for s in states]
+
+
+def added(total, *parts):
+    """The sum of what is not None."""
+    for part in parts:
+        total = total if part is None else total + part
+    return total
+
+
+def _of_products(arrived, slopes, kept, input, before, w_ih):
+    """Derivatives of the products of a backward op. arrived: gradients of those by input, both weights and biases.
+
+    Returns what comes to slopes and to kept, lists of parts, and the gradients by input, the states before, and w_ih.
+    """
+    of_input, of_w_ih, of_w_hh, of_bias, *of_more = arrived
+    x, w, u = (g is not None for g in (of_input, of_w_ih, of_w_hh))
+    by_slopes = [of_input @ w_ih.mT if x else None, input @ of_w_ih.mT if w else None, of_bias]
+    by_kept = [before @ of_w_hh.mT if u else None, *of_more]
+    by_input = slopes @ of_w_ih if w else None
+    by_w_ih = by_weight(slopes, of_input) if x else None
+    return by_slopes, by_kept, by_input, kept @ of_w_hh if u else None, by_w_ih
+
+
+def _of_before(part, hidden, sizes, reverse):
+    """A gradient by the states in front of all steps, as those by what is stored and by the first state, or None."""
+    if part is None:
+        return None, None
+    parts = [*cut(part, sizes)]
+    return _of_stored(parts, hidden, sizes, reverse), _of_first(parts, sizes, reverse).unsqueeze(0)
+
+
 def backwards_in(steps, state, step, reverse):
     return (forwards if reverse else backwards)(steps, state, step)
 
@@ -109,17 +143,21 @@ def forwards_in(steps, state, step, reverse):
 # ---- long short-term memory ----------------------------------------------------------------------------------------
 
 
-def lstm_grad(arrived, hidden, cell, weight, sizes, reverse, out, cells, acts, needs):
-    slopes, *ends = fused._lstm_steps_backward(*arrived, cell, weight, cells, acts, sizes, reverse)
-    of_weight = _by_weight(slopes, all_before(out, hidden, sizes, reverse)) if needs[3] else None
-    return slopes, *ends, of_weight
+def lstm_grad(arrived, input, hidden, cell, w_ih, w_hh, sizes, reverse, out, cells, acts, needs):
+    wanted = needs[0], needs[3], needs[4], needs[5] or needs[6]
+    kept = input, hidden, cell, w_ih, w_hh, out, cells, acts
+    _, h, c, x, w, u, bias = fused._lstm_steps_backward(*arrived, *kept, sizes, reverse, wanted)
+    return x, h, c, w, u, bias, bias
 
 
 def lstm_twice(
-    grads, out_grad, last_grad, last_cell_grad, cells_grad, acts_grad, cell, weight, cells, acts, sizes, reverse,
-    gates_grad,
+    arrived, out_grad, last_grad, last_cell_grad, cells_grad, acts_grad, input, hidden, cell, w_ih, w_hh, out, cells,
+    acts, sizes, reverse, gates_grad,
 ):  # fmt: skip
     """h and c: gradients by output and cell of a step, which were on the way to the gates."""
+    hidden, cell, last_grad, last_cell_grad, *starts = alone(hidden, cell, last_grad, last_cell_grad, *arrived[1:3])
+    at = all_before(out, hidden, sizes, reverse)
+    by_gates, by_kept, of_input, at, of_w_ih = _of_products(arrived[3:], gates_grad, gates_grad, input, at, w_ih)
 
     def again(parts, state):
         gates, now, given, behind, of_cell = parts
@@ -133,7 +171,7 @@ def lstm_twice(
         take, forget, new, give = gates.chunk(4, -1)
         seen, a = now.tanh(), state[1]
         rest = 1 - seen * seen
-        p = (by + state[0] @ weight.mT).chunk(4, -1)
+        p = (by + state[0] @ w_hh.mT).chunk(4, -1)
         got = [k + m for k, m in zip((c * new, c * before, c * take, h * seen), more.chunk(4, -1))]
         s = [p[k] * (1 - new * new if k == 2 else g * (1 - g)) for k, g in enumerate((take, forget, new, give))]
         of_c = a * forget + s[0] * new + s[1] * before + s[2] * take
@@ -150,34 +188,44 @@ def lstm_twice(
     first, last = zeros_unless(last_grad, cell), zeros_unless(last_cell_grad, cell)
     gates, now = cut(acts, sizes), cut(cells, sizes)
     given, of_cell, more, by = (
-        cut(zeros_unless(g, like), sizes)
-        for g, like in ((out_grad, cells), (cells_grad, cells), (acts_grad, acts), (grads[0], acts))
+        cut(g, sizes)
+        for g in (
+            zeros_unless(out_grad, cells),
+            zeros_unless(cells_grad, cells),
+            zeros_unless(acts_grad, acts),
+            added(zeros_unless(arrived[0], acts), *by_gates, *by_kept),
+        )
     )
-    behind = after_steps(gates_grad @ weight, first, sizes, reverse)
+    behind = after_steps(gates_grad @ w_hh, first, sizes, reverse)
     found, _ = backwards_in([*zip(gates, now, given, behind, of_cell)], (last,), again, reverse)
     steps = [*zip(gates, now, before_steps(cells, cell, sizes, reverse), more, found, by)]
-    found, ends = forwards_in(steps, (grads[1], grads[2]), step, reverse)
+    found, ends = forwards_in(steps, tuple([zeros_unless(s, cell) for s in starts]), step, reverse)
     *parts, of_before, was = zip(*found)
     of_out, of_cells, of_more, of_acts, of_now = (joined(p, sizes) for p in parts)
     of_now = of_now + _of_stored(of_before, cell, sizes, reverse)
-    of_weight = _by_weight(gates_grad, joined(was, sizes))
-    return of_out, *ends, of_cells, of_more, _of_first(of_before, sizes, reverse), of_weight, of_now, of_acts
+    of_stored, of_hidden = _of_before(at, hidden, sizes, reverse)
+    of_w_hh, of_c = by_weight(gates_grad, joined(was, sizes)), _of_first(of_before, sizes, reverse).unsqueeze(0)
+    ends = [e.unsqueeze(0) for e in ends]
+    return of_out, *ends, of_cells, of_more, of_input, of_hidden, of_c, of_w_ih, of_w_hh, of_stored, of_now, of_acts
 
 
 # ---- gated units ---------------------------------------------------------------------------------------------------
 
 
-def gru_grad(arrived, hidden, weight, bias, sizes, reverse, out, acts, needs):
-    slopes, kept, end = fused._gru_steps_backward(*arrived, hidden, weight, out, acts, sizes, reverse)
-    of_weight = _by_weight(kept, all_before(out, hidden, sizes, reverse)) if needs[2] else None
-    of_bias = kept.reshape(-1, kept.shape[-1]).sum(0) if bias is not None and needs[3] else None
-    return slopes, end, of_weight, of_bias
+def gru_grad(arrived, input, hidden, w_ih, w_hh, sizes, reverse, out, acts, needs):
+    wanted = needs[0], *needs[2:]
+    found = fused._gru_steps_backward(*arrived, input, hidden, w_ih, w_hh, out, acts, sizes, reverse, wanted)
+    return found[3], found[2], *found[4:]
 
 
 def gru_twice(
-    grads, out_grad, last_grad, acts_grad, hidden, weight, out, acts, sizes, reverse, kept_grad
+    arrived, out_grad, last_grad, acts_grad, input, hidden, w_ih, w_hh, out, acts, sizes, reverse, gates_grad,
+    kept_grad,
 ):  # fmt: skip
     """h: gradients by the output of a step."""
+    hidden, last_grad, start = alone(hidden, last_grad, arrived[2])
+    at = all_before(out, hidden, sizes, reverse)
+    by_gates, by_kept, of_input, at, of_w_ih = _of_products(arrived[3:], gates_grad, kept_grad, input, at, w_ih)
 
     def again(parts, state):
         gates, given, through = parts
@@ -192,7 +240,7 @@ def gru_twice(
         of_new = h * (1 - update) + more[2]
         slope = of_new * rest
         of_reset, of_update = slope * kept + more[0], h * (before - new) + more[1]
-        by, p = by.chunk(3, -1), (by_kept + a @ weight.mT).chunk(3, -1)
+        by, p = by.chunk(3, -1), (by_kept + a @ w_hh.mT).chunk(3, -1)
         q_reset, q_update = by[0] + p[0], by[1] + p[1]
         s_reset, s_update = q_reset * reset * (1 - reset), q_update * update * (1 - update)
         q = by[2] + p[2] * reset + s_reset * kept
@@ -207,64 +255,111 @@ def gru_twice(
         return (of_h, tg.cat([s_reset, s_update, s_new, p[2]], -1), tg.cat(of_acts, -1), s_update * h, a), (of_h,)
 
     last = zeros_unless(last_grad, hidden)
-    gates, through = cut(acts, sizes), cut(kept_grad @ weight, sizes)
+    gates, through = cut(acts, sizes), cut(kept_grad @ w_hh, sizes)
     given, more, by, by_kept = (
-        cut(t, sizes) for t in (zeros_unless(out_grad, out), zeros_unless(acts_grad, acts), grads[0], grads[1])
+        cut(t, sizes)
+        for t in (
+            zeros_unless(out_grad, out),
+            zeros_unless(acts_grad, acts),
+            added(zeros_unless(arrived[0], gates_grad), *by_gates),
+            added(zeros_unless(arrived[1], kept_grad), *by_kept),
+        )
     )
     found, _ = backwards_in([*zip(gates, given, through)], (last,), again, reverse)
     steps = [*zip(gates, before_steps(out, hidden, sizes, reverse), more, found, by, by_kept)]
-    found, ends = forwards_in(steps, (grads[2],), step, reverse)
+    found, ends = forwards_in(steps, (zeros_unless(start, hidden),), step, reverse)
     *parts, of_before, was = zip(*found)
     of_out, of_more, of_acts = (joined(p, sizes) for p in parts)
-    of_weight = _by_weight(kept_grad, joined(was, sizes))
-    of_stored = _of_stored(of_before, hidden, sizes, reverse)
-    return of_out, *ends, of_more, _of_first(of_before, sizes, reverse), of_weight, of_stored, of_acts
+    of_stored, of_hidden = _of_before(added(joined(of_before, sizes), at), hidden, sizes, reverse)
+    of_w_hh = by_weight(kept_grad, joined(was, sizes))
+    return of_out, ends[0].unsqueeze(0), of_more, of_input, of_hidden, of_w_ih, of_w_hh, of_stored, of_acts
 
 
 # ---- Elman's units -------------------------------------------------------------------------------------------------
 
 
-def elman_grad(arrived, hidden, weight, relu, sizes, reverse, out, needs):
-    slopes, end = fused._elman_steps_backward(*arrived, hidden, weight, out, relu, sizes, reverse)
-    return slopes, end, _by_weight(slopes, all_before(out, hidden, sizes, reverse)) if needs[2] else None
+def elman_grad(arrived, input, hidden, w_ih, w_hh, relu, sizes, reverse, out, needs):
+    wanted = needs[0], needs[2], needs[3], needs[4] or needs[5]
+    found = fused._elman_steps_backward(*arrived, input, hidden, w_ih, w_hh, out, relu, sizes, reverse, wanted)
+    _, h, x, w, u, bias = found
+    return x, h, w, u, bias, bias
 
 
-def elman_twice(grads, out_grad, last_grad, hidden, weight, out, relu, sizes, reverse, gates_grad):
+def elman_twice(
+    arrived, out_grad, last_grad, input, hidden, w_ih, w_hh, out, relu, sizes, reverse, gates_grad
+):  # fmt: skip
+    hidden, last_grad, start = alone(hidden, last_grad, arrived[1])
+    at = all_before(out, hidden, sizes, reverse)
+    by_gates, by_kept, of_input, at, of_w_ih = _of_products(arrived[2:], gates_grad, gates_grad, input, at, w_ih)
+
     def step(parts, state):
         h, now, by = parts
-        p = by + state[0] @ weight.mT
+        p = by + state[0] @ w_hh.mT
         of_h = p * ((now > 0).to(now.dtype) if relu else 1 - now * now)
         return (of_h, tg.zeros_like(p) if relu else -2 * p * h * now, state[0]), (of_h,)
 
-    behind = after_steps(gates_grad @ weight, zeros_unless(last_grad, hidden), sizes, reverse)
+    behind = after_steps(gates_grad @ w_hh, zeros_unless(last_grad, hidden), sizes, reverse)
     h = [a + b for a, b in zip(behind, cut(zeros_unless(out_grad, out), sizes))]
-    found, ends = forwards_in([*zip(h, cut(out, sizes), cut(grads[0], sizes))], (grads[1],), step, reverse)
-    of_out, of_stored, was = (joined(p, sizes) for p in zip(*found))
-    return of_out, *ends, _by_weight(gates_grad, was), of_stored
+    by = cut(added(zeros_unless(arrived[0], out), *by_gates, *by_kept), sizes)
+    found, ends = forwards_in([*zip(h, cut(out, sizes), by)], (zeros_unless(start, hidden),), step, reverse)
+    of_out, of_now, was = (joined(p, sizes) for p in zip(*found))
+    of_stored, of_hidden = _of_before(at, hidden, sizes, reverse)
+    of_w_hh = by_weight(gates_grad, was)
+    return of_out, ends[0].unsqueeze(0), of_input, of_hidden, of_w_ih, of_w_hh, added(of_now, of_stored)
 
 
 # ---- batches -------------------------------------------------------------------------------------------------------
 
 
-def batched(name, *shared):
+def batched(name, shared):
     """A rule that puts samples side by side in the batch if they share their weights, arguments of these numbers."""
 
     @told(name)
     def rule(b, *args):
         run = getattr(fused, name)
-        sizes = args[-2]
-        if b.size and not sizes and not any(b.owns(args[k]) for k in shared):
-            at = [k for k, a in enumerate(args) if isinstance(a, tg.Tensor) and k not in shared]
-            folded = [_folded(b, a) if k in at else a for k, a in enumerate(args)]
-            count = b.whole(args[at[-1]]).shape[-2]
-            return tuple(_unfolded(f, b.size, count) for f in run(*folded))
-        if not b.size:
-            one = run(*[b.whole(a).new_zeros(a.shape) if b.owns(a) else a for a in args])
-            return tuple(f.new_zeros((0, *f.shape)) for f in one)
-        each = [run(*[b.whole(a)[k] if b.owns(a) else a for a in args]) for k in range(b.size)]
-        return tuple(tg.stack(parts) for parts in zip(*each))
+        if not b.size or args[-2] or any(b.owns(args[k]) for k in shared):
+            return _one_by_one(b, run, args)
+        return _side_by_side(b, run, args, shared)
 
     return rule
+
+
+def batched_back(name, input, hidden, out, shared):
+    """The same of a backward op; its gradients by weights are products of each sample."""
+
+    @told(name)
+    def rule(b, *args):
+        run, (*rest, wanted) = getattr(fused, name), args
+        if not b.size or args[-3] or any(b.owns(args[k]) for k in shared):
+            return _one_by_one(b, run, args)
+        found = [*_side_by_side(b, run, (*rest, [wanted[0], *[False] * len(wanted[1:])]), shared)]
+        slopes, kept = (t.flatten(1, 2) for t in (found[0], found[1 if len(wanted) > 4 else 0]))
+        at = len(found) - len(wanted) + 1
+        if wanted[1]:
+            found[at] = slopes.mT @ b.whole(args[input]).flatten(1, 2)
+        if wanted[2]:
+            before = all_before(_folded(b, args[out]), _folded(b, args[hidden]).squeeze(0), (), args[-2])
+            found[at + 1] = kept.mT @ _unfolded(before, b.size, args[hidden].shape[-2]).flatten(1, 2)
+        for k, (asked, by) in enumerate(zip(wanted[3:], (slopes, kept))):
+            found[at + 2 + k] = by.sum(1) if asked else None
+        return tuple(found)
+
+    return rule
+
+
+def _side_by_side(b, run, args, shared):
+    at = [k for k, a in enumerate(args) if isinstance(a, tg.Tensor) and k not in shared]
+    folded = [_folded(b, a) if k in at else a for k, a in enumerate(args)]
+    count = args[at[-1]].shape[-2]
+    return tuple([None if f is None else _unfolded(f, b.size, count) for f in run(*folded)])
+
+
+def _one_by_one(b, run, args):
+    if not b.size:
+        one = run(*[b.whole(a).new_zeros(a.shape) if b.owns(a) else a for a in args])
+        return tuple([None if f is None else f.new_zeros((0, *f.shape)) for f in one])
+    each = [run(*[b.whole(a)[k] if b.owns(a) else a for a in args]) for k in range(b.size)]
+    return tuple([None if parts[0] is None else tg.stack(parts) for parts in zip(*each)])
 
 
 def _folded(b, t):

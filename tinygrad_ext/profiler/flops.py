@@ -61,13 +61,19 @@ def _attention_backward(shapes, _):
 
 
 def _recurrent(weight):
-    """Of all steps, from what the inputs gave and the weights of the state, an argument of that number."""
-    return lambda shapes, _: 2 * prod(shapes[0]) * shapes[weight][1]
+    """Of all steps, from the input and the weights of input and state, the arguments of that number and the next."""
+    return lambda shapes, _: 2 * prod(shapes[0][:-1]) * (prod(shapes[weight]) + prod(shapes[weight + 1]))
 
 
-def _recurrent_backward(weight, stored):
-    """The same, from what is stored of all states."""
-    return lambda shapes, _: 2 * prod(shapes[stored]) * shapes[weight][0]
+def _recurrent_backward(input, weight):
+    """The product of the steps, and those that are wanted of input and weights."""
+
+    def flops(shapes, values):
+        rows, of_input, of_state = prod(shapes[input][:-1]), prod(shapes[weight]), prod(shapes[weight + 1])
+        wanted = values[-1] if isinstance(values[-1], (list, tuple)) else (True,) * 3
+        return 2 * rows * (of_state * (1 + bool(wanted[2])) + of_input * (bool(wanted[0]) + bool(wanted[1])))
+
+    return flops
 
 
 def _each(value, n):
@@ -101,9 +107,9 @@ _RULES = {
     "aten::_lstm_steps": _recurrent(3),
     "aten::_gru_steps": _recurrent(2),
     "aten::_elman_steps": _recurrent(2),
-    "aten::_lstm_steps_backward": _recurrent_backward(6, 7),
-    "aten::_gru_steps_backward": _recurrent_backward(4, 5),
-    "aten::_elman_steps_backward": _recurrent_backward(3, 4),
+    "aten::_lstm_steps_backward": _recurrent_backward(5, 8),
+    "aten::_gru_steps_backward": _recurrent_backward(3, 5),
+    "aten::_elman_steps_backward": _recurrent_backward(2, 4),
     "aten::add": _elements,
     "aten::mul": _elements,
 }
