@@ -123,17 +123,26 @@ static int product(tgx_call *c, tgx_shape s, const void *a, const void *b, void 
     return tgx_product_run(c, &p);
 }
 
-/* A row of what is added to gates: of gated units the biases of the new state stand apart, as its two parts do. */
-#define ADD_BIASES(T)                                                                                                  \
-    static void add_biases_##T(T *to, const T *own, const T *more, int64_t n, int parts) {                              \
-        const int64_t together = (parts == 3 ? 2 : parts) * n;                                                          \
-        for (int64_t j = 0; j < together; j++) to[j] = (own ? own[j] : 0) + (more ? more[j] : 0);                       \
-        for (int64_t j = together; j < parts * n; j++) to[j] = own ? own[j] : 0, to[n + j] = more ? more[j] : 0;        \
-    }
-ADD_BIASES(float)
-ADD_BIASES(double)
+static const float one_f32 = 1;
+static const double one_f64 = 1;
 
-static void *data_of(const tgx_call *c, int arg) { return tgx_given(c, arg) ? tgx_in(c, arg)->data : NULL; }
+/* The sum of k rows of b, and of `start`, where it is given: a row of ones times a matrix. */
+static void add_rows(int dtype, const void *b, ptrdiff_t b_row, ptrdiff_t n, ptrdiff_t k, const void *start, void *to) {
+    if (dtype == TGX_F32) tgx_row_products()[0](&one_f32, 0, b, b_row, 1, n, k, start, to);
+    else tgx_row_products()[1](&one_f64, 0, b, b_row, 1, n, k, start, to);
+}
+
+/* A row of what is added to gates: of gated units the biases of the new state stand apart, as its two parts do. */
+static void add_biases(int dtype, const char *own, const char *more, int64_t n, int parts, char *to) {
+    const int64_t size = n * tgx_itemsize[dtype];
+    for (int k = 0; k < parts; k++) {
+        const char *first = own ? own + k * size : NULL, *second = more ? more + k * size : NULL;
+        if (k == 2 && parts == 3) add_rows(dtype, second, n, n, second != NULL, NULL, to + 3 * size), second = NULL;
+        add_rows(dtype, first, n, n, first != NULL, second, to + k * size);
+    }
+}
+
+static char *data_of(const tgx_call *c, int arg) { return tgx_given(c, arg) ? tgx_in(c, arg)->data : NULL; }
 
 /* Returns the memory behind what is laid out. */
 static char *open_job(tgx_call *c, const places *p, tgx_recurrent_job *job) {
@@ -153,8 +162,7 @@ static char *open_job(tgx_call *c, const places *p, tgx_recurrent_job *job) {
         return packed + tgx_packed_count(n, parts * n) * size;
     }
     job->bias = room + 4 * n * size;
-    if (input->dtype == TGX_F32) add_biases_float((float *)job->bias, data_of(c, p->b_ih), data_of(c, p->b_ih + 1), n, p->parts);
-    else add_biases_double((double *)job->bias, data_of(c, p->b_ih), data_of(c, p->b_ih + 1), n, p->parts);
+    add_biases(input->dtype, data_of(c, p->b_ih), data_of(c, p->b_ih + 1), n, p->parts, (char *)job->bias);
     tgx_shape s = {.n = (parts == 3 ? 2 : parts) * n, .k = n, .b_row = 1, .b_col = n};
     job->products->lay(&s, weight->data, packed);
     if (parts == 3) {
@@ -198,9 +206,25 @@ static tgx_shape by_rows(ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, ptrdiff_t a_row,
     return (tgx_shape){m, n, k, a_row, a_col, .b_row = n, .b_col = 1, .c_row = n, .c_col = 1};
 }
 
-static int add_rows(tgx_call *c, const void *from, int64_t rows, int64_t width, void *to) {
-    tgx_recurrent_sums job = {from, to, rows, width};
-    return tgx_range(c, loops()->sums[c->notes[0] == TGX_F64], &job, width, TGX_SMALL * 4 / (rows + 1) + 64);
+/* Gradients of biases: sums of columns [lo, hi), of so many rows at a time. */
+typedef struct { const char *from; char *to; ptrdiff_t rows, width; int dtype; } sums;
+
+static int add_columns(void *context, ptrdiff_t lo, ptrdiff_t hi) {
+    enum { ROWS = 128 };
+    const sums *job = context;
+    const ptrdiff_t size = tgx_itemsize[job->dtype];
+    char *to = job->to + lo * size;
+    for (ptrdiff_t at = 0, k; !at || at < job->rows; at += k) {
+        k = job->rows - at < ROWS ? job->rows - at : ROWS;
+        add_rows(job->dtype, job->from + (at * job->width + lo) * size, job->width, hi - lo, k, at ? to : NULL, to);
+        if (!k) break;
+    }
+    return 0;
+}
+
+static int add_slopes(tgx_call *c, const void *from, int64_t rows, int64_t width, void *to) {
+    sums job = {from, to, rows, width, (int)c->notes[0]};
+    return tgx_range(c, add_columns, &job, width, TGX_SMALL * 4 / (rows + 1) + 64);
 }
 
 /* The steps, and then the products that are wanted; they are results from number k on: by input, both weights, the bias, and, where the
@@ -218,8 +242,8 @@ static int backward(tgx_call *c, const places *p, const tgx_recurrent_fn *fns, t
         lay_before(job, tgx_in(c, p->out)->data, tgx_in(c, p->hidden)->data, n * size, before);
         code = product(c, by_rows(m, n, job->total, 1, m), kept, before, tgx_out(c, k + 2)->data);
     }
-    if (!code && wanted[3]) code = add_rows(c, slopes, job->total, m, tgx_out(c, k + 3)->data);
-    if (!code && kept != slopes && wanted[4]) code = add_rows(c, kept, job->total, m, tgx_out(c, k + 4)->data);
+    if (!code && wanted[3]) code = add_slopes(c, slopes, job->total, m, tgx_out(c, k + 3)->data);
+    if (!code && kept != slopes && wanted[4]) code = add_slopes(c, kept, job->total, m, tgx_out(c, k + 4)->data);
     return code;
 }
 

@@ -29,9 +29,7 @@ typedef struct {
 } tgx_recurrent_job;
 
 typedef int (*tgx_recurrent_fn)(void *job, ptrdiff_t lo, ptrdiff_t hi);       /* some rows of the batch */
-typedef struct { tgx_recurrent_fn lstm[2], lstm_back[2], gru[2], gru_back[2], elman[2], elman_back[2], sums[2]; } tgx_recurrent_table;
-
-typedef struct { const void *from; void *to; ptrdiff_t rows, width; } tgx_recurrent_sums;
+typedef struct { tgx_recurrent_fn lstm[2], lstm_back[2], gru[2], gru_back[2], elman[2], elman_back[2]; } tgx_recurrent_table;
 
 /* One step: its number, its first row in what is stored of all steps, the rows [lo, hi) that are computed, and where the state
  * before them is stored, as far as it is not the first one. */

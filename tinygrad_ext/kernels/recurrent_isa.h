@@ -15,5 +15,4 @@
 const tgx_recurrent_table ISA(tgx_recurrent) = {
     {lstm_f32, lstm_f64}, {lstm_back_f32, lstm_back_f64}, {gru_f32, gru_f64},
     {gru_back_f32, gru_back_f64}, {elman_f32, elman_f64}, {elman_back_f32, elman_back_f64},
-    {sums_f32, sums_f64},
 };

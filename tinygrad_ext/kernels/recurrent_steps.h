@@ -188,26 +188,4 @@ static int NAME(elman_back)(void *context, ptrdiff_t lo, ptrdiff_t hi) {
     }
     return 0;
 }
-
-/* ---- gradients of biases: sums of columns [lo, hi), of so many rows at a time -------------------------------------- */
-
-static int NAME(sums)(void *context, ptrdiff_t lo, ptrdiff_t hi) {
-    enum { ROWS = 128, COLUMNS = 64 };
-    const tgx_recurrent_sums *job = context;
-    for (ptrdiff_t at = lo; at < hi; at += COLUMNS) {
-        const ptrdiff_t count = hi - at < COLUMNS ? hi - at : COLUMNS;
-        T *to = (T *)job->to + at;
-        for (ptrdiff_t j = 0; j < count; j++) to[j] = 0;
-        for (ptrdiff_t first = 0; first < job->rows; first += ROWS) {
-            const ptrdiff_t end = job->rows - first < ROWS ? job->rows : first + ROWS;
-            T part[COLUMNS] = {0};
-            for (ptrdiff_t r = first; r < end; r++) {
-                const T *from = (const T *)job->from + r * job->width + at;
-                for (ptrdiff_t j = 0; j < count; j++) part[j] += from[j];
-            }
-            for (ptrdiff_t j = 0; j < count; j++) to[j] += part[j];
-        }
-    }
-    return 0;
-}
 #undef STEPS
