@@ -1,10 +1,13 @@
 """Whatever a traced program closes over is noticed when something else stands in its place: words, functions, objects,
 what lists and dicts hold, attributes of modules; not what the program itself changes."""
 
+import collections
+
 import pytest
 
 import tinygrad_ext as tg
 from tinygrad_ext import jit, nn
+from tinygrad_ext.utils import _pytree
 
 X = tg.tensor([1.0, 2.0])
 
@@ -127,3 +130,94 @@ def test_what_the_program_itself_changes_is_left_out():
 def test_keywords_alone():
     traced = jit.trace(lambda a, b: a * b, example_kwarg_inputs={"a": X, "b": X})
     assert traced(a=X, b=X * 2).equal(X * X * 2)
+
+
+# ---- objects in what a compiled program is given -------------------------------------------------------------------
+
+
+class Held:
+    def __init__(self, x):
+        self.x = x
+
+
+class Equal(Held):
+    def __eq__(self, other):  # and so no hash
+        return type(self) is type(other)
+
+
+class Slotted:
+    __slots__ = ("x",)
+
+    def __init__(self, x):
+        self.x = x
+
+
+Couple = collections.namedtuple("Couple", "held x")
+GIVEN = {
+    "itself": lambda o: o, "in a list": lambda o: [o], "in a tuple": lambda o: ((o,), 1),
+    "in a dict": lambda o: {"a": o}, "in a named tuple": lambda o: Couple(o, X),
+}  # fmt: skip
+
+
+def inner(given):
+    while isinstance(given, (tuple, list, dict)):
+        given = next(iter(given.values() if isinstance(given, dict) else given))
+    return given
+
+
+@pytest.mark.parametrize("kind", [Held, Equal, Slotted])
+@pytest.mark.parametrize("name", GIVEN)
+def test_attributes_of_objects_among_arguments_are_read_anew(kind, name):
+    compiled = tg.compile(lambda given, x: inner(given).x * x, fullgraph=True)
+    held = kind(tg.ones(2))
+    given = GIVEN[name](held)
+    assert compiled(given, X).equal(X)
+    held.x = tg.full((2,), 5.0)
+    assert compiled(given, X).equal(X * 5) and compiled(given, x=X + 1).equal(X * 5 + 5)
+    held.x = 3
+    assert compiled(given, X).equal(X * 3)
+    assert compiled(GIVEN[name](kind(tg.full((2,), 7.0))), X).equal(X * 7)
+
+
+def test_attributes_of_registered_trees_among_arguments_are_read_anew():
+    _pytree.register_pytree_node(Equal, lambda e: ([e.x], None), lambda parts, _: Equal(*parts))
+    try:
+        compiled = tg.compile(lambda given: _pytree.tree_map(lambda t: t * 2, given), fullgraph=True)
+        given = Equal(X)
+        assert compiled(given).x.equal(X * 2)
+        given.x = X + 1
+        assert compiled(given).x.equal(X * 2 + 2)
+    finally:
+        _pytree._deregister_pytree_node(Equal)
+
+
+def test_modules_in_a_list_among_arguments_are_those_that_are_there():
+    compiled = tg.compile(lambda parts, x: parts[0](x), fullgraph=True)
+    parts = [nn.Linear(2, 1)]
+    assert compiled(parts, X).equal(parts[0](X))
+    parts[0].weight = nn.Parameter(tg.full((1, 2), 100.0))
+    assert compiled(parts, X).equal(parts[0](X))
+    parts[0] = nn.Linear(2, 1)
+    assert compiled(parts, X).equal(parts[0](X))
+
+
+def test_a_list_with_objects_that_a_program_appends_to_grows():
+    def program(parts, x):
+        parts.append(x)
+        return parts[0].x + x
+
+    compiled, parts = tg.compile(program), [Held(X)]
+    for count in range(2, 5):
+        assert compiled(parts, X).equal(X * 2) and len(parts) == count
+
+
+def test_slots_of_what_a_program_closes_over_are_read_anew():
+    held = Slotted(tg.ones(2))
+    traced = jit.trace(lambda x: x * held.x, (X,))
+    held.x = tg.full((2,), 5.0)
+    assert traced(X).equal(X * 5)
+    held.x = 3
+    assert traced(X).equal(X * 3)
+    del held.x
+    with pytest.raises(AttributeError):
+        traced(X)

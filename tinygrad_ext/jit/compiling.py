@@ -5,6 +5,7 @@ asked of where the graph has no derivative, runs as it was written.
 """
 
 import functools
+import sys
 import warnings
 from enum import Enum
 
@@ -14,15 +15,15 @@ from tinygrad_ext.core.call.later import later
 from tinygrad_ext.core.call.levels import levels_on
 from tinygrad_ext.core.data.tensor import Tensor
 from tinygrad_ext.graph.aliases import CaptureError
+from tinygrad_ext.graph.trees import put
 from tinygrad_ext.nn import Module
 from tinygrad_ext.optim import Optimizer
-from tinygrad_ext.utils._trees import kind_of
 
 from ._state import writing
 from .calls import FirstCall, called_in_c, repeated
-from .constants import is_own
+from .constants import in_slots, is_own
 from .effects import Changes
-from .state import Surroundings
+from .state import DEPTH, Surroundings
 from .tracing import Runner, is_seen_op_by_op
 
 
@@ -62,6 +63,7 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mo
 # ---- backends ------------------------------------------------------------------------------------------------------
 
 _IN_VAIN = 3  # captures in a row of what changes something besides, until all is run as it was written
+_STANDARD = sys.stdlib_module_names  # what has slots there is a path or a number
 _HELD = 32  # programs that hold objects, which live as long
 _VALUES = (Tensor, Enum, tuple, list, dict, set, str, int, float, bytes)
 _backends = dict.fromkeys(("aot_eager", "eager", "inductor"))  # name -> function, None for graphs as they are
@@ -147,8 +149,8 @@ class Attempt(FirstCall):
         """A call for which no graph is ready."""
         if levels_on() and is_seen_op_by_op():
             return self.function(*args, **kwargs)
-        if any(map(is_object, (*args, *kwargs.values()))):
-            return self.of_objects(args, kwargs)
+        if objects := objects_in((args, tuple(kwargs.items()))):
+            return self.of_objects(args, kwargs, objects)
         if self.backend is not None:
             return self.by_backend(args, kwargs)
         if self.given_up or (self.left and self.key(args, kwargs) in self.left):
@@ -167,21 +169,20 @@ class Attempt(FirstCall):
             self.leave([(key, str(error))] if self.is_final(key, error) else [])
             return result
 
-    def of_objects(self, args, kwargs):
+    def of_objects(self, args, kwargs, objects):
         """A call with modules, optimizers or objects of the program's own, by a program that holds these: so what it
         reads of them is noticed where it is another."""
-        key = tuple([id(a) if is_object(a) else None for a in args]), tuple(kwargs)
-        key += tuple([id(a) for a in kwargs.values() if is_object(a)])
+        key = tuple([(path, id(held)) for path, held in objects])
         made = self.holding.get(key)
         if made is None:
             if len(self.holding) == _HELD and not self.fullgraph:
                 return self.function(*args, **kwargs)
             if len(self.holding) == _HELD:
                 del self.holding[next(iter(self.holding))]
-            made = self.holding[key] = Attempt(holding(self.function, args, kwargs), self.fullgraph, self.backend)
+            made = self.holding[key] = Attempt(holding(self.function, objects), self.fullgraph, self.backend)
             made.runner.name = self.runner.name
-        named = {name: a for name, a in kwargs.items() if not is_object(a)}
-        return made(*[a for a in args if not is_object(a)], **named)
+        args, kwargs = put_all(args, kwargs, [(path, None) for path, _ in objects])
+        return made(*args, **kwargs)
 
     def by_backend(self, args, kwargs):
         """A call by what a backend made of the program."""
@@ -287,18 +288,38 @@ def is_object(value):
         return True
     if type(value).__module__ == "builtins" or isinstance(value, _VALUES) or not is_own(value):
         return False
-    return hasattr(value, "__dict__") and kind_of(value, None) is None
+    return hasattr(value, "__dict__") or bool(type(value).__module__ not in _STANDARD and in_slots(value, None))
 
 
-def holding(function, args, kwargs):
-    """The function of those arguments that are no objects; these it holds."""
-    row = [(is_object(a), a if is_object(a) else None) for a in args]
-    held = {name: a for name, a in kwargs.items() if is_object(a)}
+def objects_in(value, path=()):
+    """(path, what) of objects in arguments, and of lists and dicts that hold some, which a program may write to."""
+    if type(value) is tuple or hasattr(value, "_make"):
+        return [found for i, part in enumerate(value) for found in objects_in(part, (*path, i))]
+    return [(path, value)] if _holds_object(value, DEPTH) else []
+
+
+def _holds_object(value, depth):
+    if depth and isinstance(value, (list, tuple, dict)):
+        parts = value.values() if isinstance(value, dict) else value
+        return any(_holds_object(part, depth - 1) for part in parts)
+    return is_object(value)
+
+
+def put_all(args, kwargs, rows):
+    """The arguments of a call with (path, what) in their places."""
+    given = args, tuple(kwargs.items())
+    for path, value in rows:
+        given = put(given, path, value)
+    return given[0], dict(given[1])
+
+
+def holding(function, objects):
+    """The function with the objects among its arguments, which are None in a call."""
 
     @functools.wraps(function)
-    def program(*rest, **named):
-        given = iter(rest)
-        return function(*[a if is_held else next(given) for is_held, a in row], **held, **named)
+    def program(*args, **kwargs):
+        args, kwargs = put_all(args, kwargs, objects)
+        return function(*args, **kwargs)
 
     return program
 

@@ -211,6 +211,12 @@ def is_own_class(cls):
     return not cls.__module__.startswith(_OTHERS)
 
 
+def in_slots(value, unset):
+    """name -> what the slots of an object hold."""
+    members = [n for cls in type(value).__mro__ for n, m in vars(cls).items() if inspect.ismemberdescriptor(m)]
+    return {name: getattr(value, name, unset) for name in members}
+
+
 def table_of(cls):
     """The dict that a class keeps its attributes in."""
     table = next(d for d in gc.get_referents(cls.__dict__) if type(d) is dict)

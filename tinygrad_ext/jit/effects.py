@@ -19,7 +19,7 @@ from tinygrad_ext.optim import Optimizer
 from tinygrad_ext.optim.schedule import LRScheduler
 from tinygrad_ext.utils._pytree import tree_leaves
 
-from .constants import is_own, is_same, owner_of, written_names
+from .constants import in_slots, is_own, is_same, owner_of, written_names
 
 _COPIED = (list, set, deque)
 _KINDS = (OrderedDict, dict, *_COPIED)  # whose own methods are called: a class that derives from one may do more
@@ -75,7 +75,7 @@ class Effects:
                 self._note(path, value)
             elif is_own(value) and not isinstance(value, (Module, Optimizer, Tensor)):
                 self._note(path, getattr(value, "__dict__", {}))
-                held = _in_slots(value)
+                held = in_slots(value, _NOT_SET)
                 self._slots.append((path, value, held))
                 for name, inner in held.items():
                     if isinstance(inner, (dict, *_COPIED)):
@@ -199,11 +199,6 @@ def _put_back(path, table, held, names, owned):
             kind.__setitem__(table, key, kind.pop(table, key))
         return found or [path]
     return found
-
-
-def _in_slots(value):
-    members = [n for cls in type(value).__mro__ for n, m in vars(cls).items() if inspect.ismemberdescriptor(m)]
-    return {name: getattr(value, name, _NOT_SET) for name in members}
 
 
 def _kind(table):

@@ -9,7 +9,20 @@ from tinygrad_ext.core.data.tensor import Carried, Tensor
 from tinygrad_ext.nn import Module, hooks
 from tinygrad_ext.optim import Optimizer, optimizer
 
-from .constants import PLAIN, Constants, Same, is_own, is_own_class, is_same, mark, members, names_of, swapped, table_of
+from .constants import (
+    PLAIN,
+    Constants,
+    Same,
+    in_slots,
+    is_own,
+    is_own_class,
+    is_same,
+    mark,
+    members,
+    names_of,
+    swapped,
+    table_of,
+)
 from .watch import ABSENT, Watch
 
 DEPTH, MANY = 6, 100  # how far, and how much of a container, is looked into
@@ -314,6 +327,7 @@ def _parts(value):
     elif is_own(value):
         attributes = getattr(value, "__dict__", {})
         yield from ((k, v, attributes, k) for k, v in attributes.items())
+        yield from ((k, v, value, k) for k, v in in_slots(value, ABSENT).items())
         fronts = [attributes] if attributes is getattr(value, "__dict__", None) else []
         for cls in type(value).__mro__:
             if is_own_class(cls):

@@ -6,6 +6,7 @@ cdef enum Container:
     DICT
     CELL
     ROW                     # a list
+    SLOTS                   # an object
 
 cdef struct Seen:
     Container kind

@@ -14,6 +14,8 @@ from cpython.object cimport PyObject
 from libc.stdint cimport uint64_t
 from libc.string cimport memcmp
 
+from types import CellType
+
 cdef extern from *:
     """
     /* Differs after each change of a dict, in the versions of CPython that count; 0 in the others. */
@@ -91,7 +93,8 @@ cdef class Watch:
     """What containers held. `check()` says whether they still do."""
 
     def __init__(self, list rows):
-        """rows: (dict, list or cell, keys or None for all of a list, values, whether it has no more than these)."""
+        """rows: (dict, list, cell or object with slots, keys or None for all of a list, values, whether it has no more
+        than these)."""
         cdef Py_ssize_t i
         cdef Seen *s
         rows = sorted(rows, key=_is_no_dict)
@@ -104,7 +107,7 @@ cdef class Watch:
             s = &self.seen[i]
             container, keys, values = self.held[i]
             s.container, s.keys, s.values = <PyObject *>container, <PyObject *>keys, <PyObject *>values
-            s.kind = DICT if isinstance(container, dict) else ROW if isinstance(container, list) else CELL
+            s.kind = kind_of_container(container)
             self.ndicts += s.kind == DICT
             s.size, s.changes = len(keys) if rows[i][3] else -1, 0
 
@@ -127,7 +130,7 @@ cdef class Watch:
                 found = PyCell_GET(s[i].container)
                 if (<PyObject *>_absent if found == NULL else found) != PyTuple_GET_ITEM(<object>s[i].values, 0):
                     return False
-            elif not _row_holds(&s[i]):
+            elif not (_row_holds(&s[i]) if s[i].kind == ROW else _slots_hold(&s[i])):
                 return False
         self.when = now
         return True
@@ -135,6 +138,14 @@ cdef class Watch:
     def check(self):
         """Whether all is as it was."""
         return self.holds()
+
+
+cdef Container kind_of_container(object container):
+    if isinstance(container, dict):
+        return DICT
+    if isinstance(container, list):
+        return ROW
+    return CELL if type(container) is CellType else SLOTS
 
 
 cdef bint _dict_holds(Seen *s):
@@ -163,5 +174,15 @@ cdef bint _row_holds(Seen *s):
     for i in range(len(keys)):
         at = keys[i]
         if at >= len(container) or container[at] is not values[i]:
+            return False
+    return True
+
+
+cdef bint _slots_hold(Seen *s):
+    cdef object container = <object>s.container
+    cdef tuple keys = <tuple>s.keys, values = <tuple>s.values
+    cdef Py_ssize_t i
+    for i in range(len(keys)):
+        if not _is(getattr(container, keys[i], _absent), values[i]):
             return False
     return True
