@@ -245,3 +245,37 @@ _CLIPPED = jit.trace(lambda x: x.clamp(0, 1), tg.ones(2))
 
 def test_script_calls_a_traced_function_by_its_graph():
     assert jit.script(traced_within)(tg.tensor([-1.0, 3.0])).tolist() == [1, 2]
+
+
+class Counting(nn.Module):
+    """Sets its buffer to another tensor at each call."""
+
+    def __init__(self):
+        super().__init__()
+        self.steps = nn.Buffer(tg.zeros(2))
+
+    def count(self):
+        self.steps = self.steps + 1
+        return self.steps * 2
+
+    def forward(self, x):
+        return x + self.count()
+
+
+@pytest.mark.parametrize("make", [tg.compile, lambda f: jit.trace(f, (tg.ones(2),))])
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_part_of_a_module_that_sets_a_buffer_keeps_no_value_of_the_capture(make, shared):
+    outer = nn.Sequential(Counting())
+    if shared:
+        twin = Counting()
+        twin.__dict__.update(outer[0].__dict__)
+        outer[0] = twin
+    for program in (outer, lambda x: outer[0](x), lambda x: x + outer[0].count()):
+        before = outer[0].steps.tolist()
+        called = make(program)
+        if make is not tg.compile:
+            assert outer[0].steps.tolist() == before
+            assert [t.tolist() for t in outer.state_dict().values()] == [before]
+            continue
+        assert called(tg.ones(2)).tolist() == [1 + (before[0] + 1) * 2] * 2
+        assert outer[0].steps.tolist() == [before[0] + 1] * 2

@@ -64,3 +64,18 @@ def test_super_init_after_the_first_part_keeps_it(act):
     assert "x" in getattr(late, table) and "last" in late._parameters
     late.__init__()
     assert list(late._parameters)[-1] == "last"
+
+
+def test_parts_that_came_with_the_attributes_of_another_module_follow_the_one_that_assigns():
+    first = nn.Linear(1, 1)
+    first.register_buffer("steps", tg.zeros(1))
+    twin = nn.Linear.__new__(nn.Linear)
+    nn.Module.__init__(twin)
+    twin.__dict__.update(first.__dict__)
+    twin.steps = tg.ones(1)
+    twin.weight = nn.Parameter(tg.full((1, 1), 5.0))
+    twin.more = nn.ReLU()
+    twin.register_buffer("own", tg.ones(1))
+    assert (twin.steps.item(), twin.weight.item(), twin.own.item()) == (1, 5, 1) and isinstance(twin.more, nn.ReLU)
+    assert [*twin.state_dict()] == ["weight", "bias", "steps", "own"] and twin.state_dict()["steps"].item() == 1
+    assert first.steps.item() == 0 and [*first.state_dict()] == ["weight", "bias", "steps"]

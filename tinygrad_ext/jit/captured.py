@@ -43,7 +43,7 @@ def _written_down(name, function, given, keywords, surroundings, check):
     level = Capture(name, surroundings.name_of)
     level.alike = {} if written_for() == "compile" and surroundings.constants.compares() else None
     before = Effects(None, ())
-    rates, entries, attributes = [], [], [(path, m, dict(vars(m))) for path, m in surroundings.modules.items()]
+    rates, entries, attributes = [], [], [(path, m, dict(vars(m))) for path, m in surroundings.parts()]
     for optimizer in surroundings.optimizers.values():
         level.optimized.update(id(p) for group in optimizer.param_groups for p in group["params"])
     try:

@@ -55,13 +55,12 @@ class Effects:
                 self._note_argument(path, part)
 
     def _note_all(self, surroundings):
-        for path, module in surroundings.modules.items():
-            for inner, part in module.named_modules(prefix=path):
-                for table in (vars(part), part._buffers, part._parameters, part._modules):
-                    self._note(inner, table, True)
-                for name, table in vars(part).items():
-                    if "_hooks" in name and isinstance(table, (dict, set)):
-                        self._note(f"{inner}.{name}".lstrip("."), table)
+        for path, part in surroundings.parts():
+            for table in (vars(part), part._buffers, part._parameters, part._modules):
+                self._note(path, table, True)
+            for name, table in vars(part).items():
+                if "_hooks" in name and isinstance(table, (dict, set)):
+                    self._note(f"{path}.{name}".lstrip("."), table)
         paths = {id(value): path for path, value, *_ in surroundings.constants.held}
         for value in surroundings.seen():
             path = paths.get(id(value), "")

@@ -7,6 +7,7 @@ import inspect
 
 from tinygrad_ext.core.data.tensor import Carried, Tensor
 from tinygrad_ext.nn import Module, hooks
+from tinygrad_ext.nn.registry import own
 from tinygrad_ext.optim import Optimizer, optimizer
 
 from .constants import (
@@ -134,6 +135,13 @@ class Surroundings:
         """Functions, containers, objects and whatever else the last look came by."""
         return list(self._seen.values())
 
+    def parts(self):
+        """(path, module) of all modules, those within others too."""
+        found, seen = [], set()
+        for path, module in self.modules.items():
+            found += module.named_modules(seen, path)
+        return found
+
     def used_of(self):
         """(dict, names) of what the program reads or writes of classes, modules of Python and other dicts."""
         found = {
@@ -187,6 +195,7 @@ class Surroundings:
         if id(module) in seen:
             return Same(module)
         seen[id(module)] = module
+        own(module, "_buffers")  # else its tables would be replaced while it is written down
         found = self._some(module.__dict__, ("training", "forward", *_TABLES))
         tables = {k: table for k, table in found.items() if isinstance(table, dict)}
         hooks_of_it = [self._whole(tables[k]) for k in _HOOKS if k in tables]

@@ -15,7 +15,7 @@ from .convert import Converting
 from .hooks import CALL_TABLES, MARK_TABLES, Hooking, _global_live
 from .parameter import Buffer, Parameter, is_parameter
 from .registration import call_registration_hooks
-from .registry import HookTable, Registry
+from .registry import HookTable, Registry, own
 from .state import STATE_TABLES, Saving
 from .walk import Walking
 
@@ -210,7 +210,7 @@ class Module(Walking, Converting, Saving, Hooking):
 
     def _check_free(self, kind, name, registry):
         """Refuse a name that cannot be an attribute or hides an existing one."""
-        entries = getattr(self, registry)
+        entries = own(self, registry)
         if not isinstance(name, str):
             raise TypeError(f"{kind} name should be a string. Got {_type_name(name)}")
         if "." in name:
@@ -252,7 +252,7 @@ class Module(Walking, Converting, Saving, Hooking):
             object.__setattr__(self, name, value)
         elif name in _MANAGED:
             self._replace_table(name, value)
-        elif name in self._parameters:
+        elif name in own(self, "_parameters"):
             self._only_none(name, value, "parameter", "torch.nn.Parameter or None expected")
             self.register_parameter(name, None)
         elif name in self._modules:
@@ -290,7 +290,7 @@ class Module(Walking, Converting, Saving, Hooking):
 
     def _make_room(self, name, registry):
         """Take ``name`` away from whatever else has it, as plain assignment does."""
-        if name in getattr(self, registry):
+        if name in own(self, registry):
             return
         attributes = self.__dict__
         for other in REGISTRIES:

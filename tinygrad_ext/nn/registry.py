@@ -105,6 +105,16 @@ class Registry(dict):
         self._owner = weakref.ref(owner)
 
 
+def own(module, name):
+    """One of a module's registries, which follow it from now on where they came with the `__dict__` of another."""
+    entries = getattr(module, name)
+    if isinstance(entries, Registry) and not entries.belongs_to(module):
+        found = {n: e for n, e in module.__dict__.items() if isinstance(e, Registry)}
+        module.__dict__.update({n: Registry(module, e) for n, e in found.items()})
+        entries = module.__dict__[name]
+    return entries
+
+
 class HookTable(OrderedDict):
     """Hooks of one kind by handle id; keeps the shared set ``live`` true.
 
