@@ -10,8 +10,11 @@ _ALL = "bool int float half complex"
 
 
 def _broadcast_tensors(tensors):
+    """A tensor that has the shape already comes back itself, so that a leaf among them stays one."""
     shape = broadcast_sizes(*[t.shape for t in tensors])
-    return tuple([t.expand(shape) for t in tensors])
+    if any(hasattr(size, "computed") for size in shape):  # of a captured program, which is none for one size alone
+        return tuple([t.expand(shape) for t in tensors])
+    return tuple([t if t.shape == shape else t.expand(shape) for t in tensors])
 
 
 def _broadcast_all(*tensors):
