@@ -37,7 +37,7 @@ DRAWS = [
     (tg.uint8, "bernoulli", lambda x: x.bernoulli_(0.6)),
     (tg.float32, "bernoulli of each", lambda x: tg.bernoulli(x.uniform_())),
     (tg.bfloat16, "bernoulli by doubles", lambda x: x.bernoulli_(tg.rand(x.shape, dtype=tg.float64))),
-    (tg.float32, "kept scores", lambda x: fused._attention_kept(tg.ones(2, x.numel() // 99, 3), tg.ones(2, 99, 3), 0.3)),
+    (tg.float32, "kept scores", lambda x: fused._attention_kept(tg.ones(x.numel() // 99, 3), tg.ones(99, 3), 0.3)),
     (tg.float32, "dropout", lambda x: tg.nn.functional.dropout(x.fill_(1), 0.3)),
 ]
 
