@@ -73,11 +73,12 @@ COMPILER = [word for word in (os.environ.get("CC") or sysconfig.get_config_var("
 KERNEL_FLAGS = [*CFLAGS, "-Wall", "-fwrapv", "-fPIC", *([] if DEBUG or SANITIZE else ["-O3"]), "-Itinygrad_ext/kernels"]
 # Pointwise loops have a body for each layout that is worth one: what compilers add for strides of one would never run.
 POINTWISE_FLAGS = ["-fno-version-loops-for-strides"]
-# What is compiled for each instruction set throws nothing and calls nobody who does: no tables of how to leave it.
-LEVEL_FLAGS = [] if DEBUG or SANITIZE else ["-fno-asynchronous-unwind-tables"]
+# Kernels throw nothing and call nobody who does: no tables of how to leave them. What runs a plugin's functions has them.
+LEAF_FLAGS = [] if DEBUG or SANITIZE else ["-fno-asynchronous-unwind-tables"]
+CALLS_PLUGINS = {"alone", "parallel", "plan", "program"}
 # What every x86 processor can run is half as much code so, for those without AVX2.
 BASE_FLAGS = [] if DEBUG or SANITIZE or platform.machine() not in ("x86_64", "AMD64") else ["-O2"]
-_WORDS = " ".join(COMPILER[COMPILER[0] == "ccache" :] + KERNEL_FLAGS + POINTWISE_FLAGS + LEVEL_FLAGS + BASE_FLAGS)
+_WORDS = " ".join(COMPILER[COMPILER[0] == "ccache" :] + KERNEL_FLAGS + POINTWISE_FLAGS + LEAF_FLAGS + BASE_FLAGS)
 OBJECTS = ROOT / "build" / "kernels" / hashlib.sha256(_WORDS.encode()).hexdigest()[:12]
 HEADER_FOLDERS = [
     "tinygrad_ext/kernels",
@@ -257,7 +258,7 @@ def kernel_object(source):
     OBJECTS.mkdir(parents=True, exist_ok=True)
     target = OBJECTS / f"{source.stem}.o"
     if is_stale(target, source):
-        flags = [*KERNEL_FLAGS, *(LEVEL_FLAGS if source.stem.endswith("_gen") else ())]
+        flags = [*KERNEL_FLAGS, *(() if source.stem in CALLS_PLUGINS else LEAF_FLAGS)]
         flags += filter(is_taken, POINTWISE_FLAGS) if source.name.startswith("loops_") else ()
         flags += BASE_FLAGS if source.stem.endswith("_base_gen") else ()
         command = [*COMPILER, *flags, "-c", str(source.relative_to(ROOT)), "-o", str(target)]
