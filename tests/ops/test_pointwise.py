@@ -184,3 +184,33 @@ def test_logaddexp2_of_equal_numbers_shares_its_slope(dtype):
     with np.errstate(invalid="ignore"):
         want = np.logaddexp2(a, b)
     np.testing.assert_array_equal(tg.logaddexp2(tg.tensor(a), tg.tensor(b)).numpy(), want)
+
+
+@pytest.mark.parametrize("dtype", [tg.float16, tg.bfloat16, tg.float32, tg.float64])
+def test_choices_are_made_one_after_the_other_also_at_the_edges(dtype):
+    """For every instruction set, of any length: nan and infinities pass through, zeros have no sign."""
+    inf, nan = math.inf, math.nan
+    x = tg.tensor([nan, inf, -inf, 0.0, -0.0, 0.5, -0.5, 0.75, -0.75, 3.0, -3.0, 4.0, -4.0] * 7000, dtype=dtype)
+    soft = tg.tensor([nan, inf, -inf, 0, 0, 0, 0, 0.25, -0.25, 2.5, -2.5, 3.5, -3.5], dtype=dtype)
+    hard = ((x[:13].double() + 3).clamp(0, 6) / 6).to(dtype)
+    for some in (x[:13], x):
+        y = tg.nn.functional.softshrink(some)
+        assert tg.allclose(y, soft.repeat(some.numel() // 13), rtol=0, atol=0, equal_nan=True)
+        assert not tg.signbit(y[3:7]).any()
+        y = tg.nn.functional.hardsigmoid(some)
+        assert tg.allclose(y, hard.repeat(some.numel() // 13), rtol=0, atol=0, equal_nan=True)
+    with pytest.raises(RuntimeError, match="softshrink"):
+        tg.nn.functional.softshrink(x, nan)
+
+
+@pytest.mark.parametrize("dtype", [tg.float16, tg.bfloat16])
+def test_signs_of_halves_are_copied_by_their_bits(dtype):
+    x = tg.tensor([1.5, -2.0, 0.0, -0.0, math.inf, -math.inf, 6e-8], dtype=dtype)
+    for other in (
+        tg.tensor([-1.0], dtype=dtype),
+        tg.tensor([-0.0], dtype=dtype),
+        tg.tensor([-math.inf], dtype=dtype),
+        -3,
+    ):
+        assert tg.signbit(x.copysign(other)).all() and tg.equal(x.copysign(other), -x.abs())
+    assert tg.equal(x.abs().copysign(x), x) and x.copysign(tg.tensor(math.nan, dtype=dtype)).equal(x.abs())

@@ -10,6 +10,10 @@
 
 enum { MOST = 3, GRAIN = 65536, BLOCK = 64 };
 
+/* What runs once for each call, and sums of halves, which are few: code that is short. */
+#define SHORT __attribute__((optimize("Os")))
+#define PLAIN __attribute__((optimize("O2", "no-tree-vectorize")))
+
 /* A dimension of n places that become m, of which `length` from `to` on are those from `from` on. */
 typedef struct { int64_t n, m, before, after, to, from, length, *source, *first, *at; } line_t;
 
@@ -25,7 +29,7 @@ typedef struct {
 enum { REFLECT = 'f', REPLICATE = 'p', CIRCULAR = 'r' };     /* third letters */
 
 /* Dimension -1 - i, of `size` places. */
-static int line_of(tgx_call *c, int mode, int i, int64_t size, int64_t before, int64_t after, line_t *l) {
+SHORT static int line_of(tgx_call *c, int mode, int i, int64_t size, int64_t before, int64_t after, line_t *l) {
     const int64_t limit = (int64_t)1 << 48;
     int64_t front = before > 0 ? before : 0, back = after > 0 ? after : 0, widest = front > back ? front : back;
     if (before <= -limit || after <= -limit || widest >= limit)
@@ -49,7 +53,7 @@ static int line_of(tgx_call *c, int mode, int i, int64_t size, int64_t before, i
 }
 
 /* The geometry of padding t, whose padded dimensions have these sizes. 0 or TGX_FAILED. */
-static int lay(tgx_call *c, const tgx_tensor *t, const int64_t *sizes, extend_t *e) {
+SHORT static int lay(tgx_call *c, const tgx_tensor *t, const int64_t *sizes, extend_t *e) {
     const tgx_value *pad = &c->args[c->nargs - 2];
     int n = pad->n / 2, k = MOST - n, inside = (int)c->notes[0];
     for (int i = 0; i < MOST; i++) e->line[i] = (line_t){1, 1, 0, 0, 0, 0, 1, 0, 0, 0};
@@ -63,7 +67,7 @@ static int lay(tgx_call *c, const tgx_tensor *t, const int64_t *sizes, extend_t 
 }
 
 /* What both ask for: t is padded, or was; sizes are those of its last dimensions without padding, NULL for its own. */
-static int check(tgx_call *c, const tgx_tensor *t, const int64_t *sizes, extend_t *e) {
+SHORT static int check(tgx_call *c, const tgx_tensor *t, const int64_t *sizes, extend_t *e) {
     const tgx_value *pad = &c->args[c->nargs - 2];
     const char *mode = c->args[c->nargs - 1].text;
     if (strcmp(mode, "reflect") && strcmp(mode, "replicate") && strcmp(mode, "circular"))
@@ -82,14 +86,14 @@ static int check(tgx_call *c, const tgx_tensor *t, const int64_t *sizes, extend_
 }
 
 /* The result's order, once its sizes are known. */
-static int ordered(tgx_call *c, const tgx_tensor *t) {
+SHORT static int ordered(tgx_call *c, const tgx_tensor *t) {
     if (tgx_check_sizes(c, c->outputs[0].dims, t->rank, "pad")) return TGX_FAILED;
     return c->notes[0] ? tgx_keep_channels(c, t) : tgx_keep_channels_by_copy(c, t);
 }
 
 /* ---- forward: (self, pad, mode) ---------------------------------------------------------------------------------- */
 
-static int extend_shape(tgx_call *c) {
+SHORT static int extend_shape(tgx_call *c) {
     const tgx_tensor *t = tgx_in(c, 0);
     const tgx_value *pad = &c->args[1];
     extend_t e;
@@ -99,7 +103,7 @@ static int extend_shape(tgx_call *c) {
 }
 
 /* Where each place comes from. */
-static int64_t *find_sources(line_t *l, int mode, int64_t *room) {
+SHORT static int64_t *find_sources(line_t *l, int mode, int64_t *room) {
     int64_t n = l->n, low = 0, high = n;
     l->source = room;
     if (mode == CIRCULAR) low = l->before < 0 ? -l->before : 0, high += l->after < 0 ? l->after : 0;
@@ -141,7 +145,7 @@ static int extend_rows(void *context, ptrdiff_t lo, ptrdiff_t hi) {
     return 0;
 }
 
-static int extend_whole(tgx_call *c) {
+SHORT static int extend_whole(tgx_call *c) {
     const tgx_tensor *t = tgx_in(c, 0), *out = tgx_out(c, 0);
     int64_t *room = c->scratch;
     extend_t e;
@@ -157,7 +161,7 @@ TGX_KERNEL(extend, extend_shape, extend_run, TGX_NATURAL)
 
 /* ---- gradient: (grad_output, size, pad, mode), size of the padded dimensions --------------------------------------- */
 
-static int extend_backward_shape(tgx_call *c) {
+SHORT static int extend_backward_shape(tgx_call *c) {
     const tgx_tensor *t = tgx_in(c, 0);
     const tgx_value *size = &c->args[1], *pad = &c->args[2];
     int n = pad->n / 2, last = t->rank - n;
@@ -182,7 +186,7 @@ static int extend_backward_shape(tgx_call *c) {
 }
 
 /* Where each place went, in ascending order. */
-static int64_t *find_places(line_t *l, int64_t *room) {
+SHORT static int64_t *find_places(line_t *l, int64_t *room) {
     int64_t *first = l->first = room;
     l->at = room + l->n + 1;
     for (int64_t s = 0; s <= l->n; s++) first[s] = 0;
@@ -203,8 +207,9 @@ static inline uint16_t half_out(float f, int brain) { return brain ? tgx_f32_to_
 
 /* Sums for `width` elements from `to` on, of a plane's rows i x j at places k; the same for one; then rows of a result. A sum begins
  * with -0, which changes no other number. */
-#define FOLDS(NAME, T, A, IN, OUT) \
-static void add_##NAME(const extend_t *e, T *to, int64_t width, const T *from, places_t i, places_t j, places_t k) { \
+#define FOLDS(NAME, T, A, IN, OUT, HOW) \
+HOW __attribute__((noinline, noclone)) static void add_##NAME(const extend_t *e, T *to, int64_t width, const T *from, places_t i, \
+                                                              places_t j, places_t k) { \
     int64_t rows = e->line[1].m, row = e->line[2].m * e->inner; \
     int brain = e->size; \
     A sums[BLOCK], begin = i.n && j.n && k.n ? (A)-0.0 : 0; \
@@ -221,7 +226,7 @@ static void add_##NAME(const extend_t *e, T *to, int64_t width, const T *from, p
         for (int64_t x = 0; x < n; x++) to[at + x] = OUT(sums[x]); \
     } \
 } \
-static inline T one_##NAME(const extend_t *e, const T *from, places_t i, places_t j, places_t k) { \
+HOW static T one_##NAME(const extend_t *e, const T *from, places_t i, places_t j, places_t k) { \
     A sum = i.n && j.n && k.n ? (A)-0.0 : 0; \
     int brain = e->size; \
     (void)brain; \
@@ -232,7 +237,7 @@ static inline T one_##NAME(const extend_t *e, const T *from, places_t i, places_
         } \
     return OUT(sum); \
 } \
-static int rows_##NAME(void *context, ptrdiff_t lo, ptrdiff_t hi) { \
+HOW static int rows_##NAME(void *context, ptrdiff_t lo, ptrdiff_t hi) { \
     const extend_t *e = context; \
     const line_t *a = &e->line[0], *b = &e->line[1], *l = &e->line[2]; \
     int64_t row = l->m * e->inner, inner = e->inner, y = lo % b->n, x = lo / b->n % a->n; \
@@ -255,11 +260,11 @@ static int rows_##NAME(void *context, ptrdiff_t lo, ptrdiff_t hi) { \
 #define AS_IT_IS(x) (x)
 #define HALF_IN(x) half_in(x, brain)
 #define HALF_OUT(x) half_out(x, brain)
-FOLDS(f32, float, float, AS_IT_IS, AS_IT_IS)
-FOLDS(f64, double, double, AS_IT_IS, AS_IT_IS)
-FOLDS(half, uint16_t, float, HALF_IN, HALF_OUT)
+FOLDS(f32, float, float, AS_IT_IS, AS_IT_IS, )
+FOLDS(f64, double, double, AS_IT_IS, AS_IT_IS, )
+FOLDS(half, uint16_t, float, HALF_IN, HALF_OUT, PLAIN)
 
-static int extend_backward_whole(tgx_call *c) {
+SHORT static int extend_backward_whole(tgx_call *c) {
     const tgx_tensor *t = tgx_in(c, 0), *out = tgx_out(c, 0);
     int64_t *room = c->scratch;
     extend_t e;

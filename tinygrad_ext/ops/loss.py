@@ -216,7 +216,8 @@ def _huber_loss(self, target, reduction, delta, weight):
     warn_sizes(self, target)
     if delta <= 0:
         raise RuntimeError(f"huber_loss does not support non-positive values for delta. Got {delta}")
-    loss = fused._smooth_l1(self, target, delta) * delta
+    loss = fused._smooth_l1(self, target, delta)
+    loss = loss if delta == 1 else loss * delta
     if weight is None or reduction != "mean":
         return reduced(loss, reduction) if weight is None else weighted(loss, weight, reduction)
     return weighted(loss, weight, "none").mean()  # of all, where the other losses divide by the sum of the weights

@@ -180,7 +180,7 @@ op(
 
 op(
     "aten::softshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
-    scalar={"float": "x > lambd ? x - lambd : x < -lambd ? x + lambd : x != x ? x : 0"},
+    scalar={"float": "x - ((x < -lambd ? -lambd : x) > lambd ? lambd : x < -lambd ? -lambd : x)"},
     grad={"self": "hardshrink_backward(grad, self, lambd)"},
     refuses={"beyond": "softshrink(): argument lambd, the lambda,"},
     variants="function out",

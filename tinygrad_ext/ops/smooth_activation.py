@@ -210,7 +210,8 @@ op(
 
 op(
     "aten::hardsigmoid(Tensor self) -> Tensor",
-    scalar={"float": "(x + 3 < 0 ? 0 : x + 3 > 6 ? 6 : x + 3) / 6"},
+    # two choices one after the other: nested ones become a chain of masks
+    scalar={"float": "((x + 3 < 0 ? 0 : x + 3) > 6 ? 6 : x + 3 < 0 ? 0 : x + 3) / 6"},
     grad={"self": "hardsigmoid_backward(grad, self)"},
     variants="function inplace",
     where="nn.functional",
@@ -230,7 +231,7 @@ op(
 
 op(
     "aten::hardswish(Tensor self) -> Tensor",
-    scalar={"float": "x * (x + 3 < 0 ? 0 : x + 3 > 6 ? 6 : x + 3) / 6"},
+    scalar={"float": "x * ((x + 3 < 0 ? 0 : x + 3) > 6 ? 6 : x + 3 < 0 ? 0 : x + 3) / 6"},
     grad={"self": "hardswish_backward(grad, self)"},
     variants="function inplace",
     where="nn.functional",

@@ -79,7 +79,7 @@ op(
 
 op(
     "aten::copysign.Tensor(Tensor self, Tensor other) -> Tensor",
-    scalar="copysign(x, y)",
+    scalar={"float": "copysign(x, y)", "half": "bits: (x & 0x7fff) | (y & 0x8000)"},
     promote="float",
     grad={"self": lambda grad, self, result: grad * (result.sign() * self.sign()), "other": zeros},
     numbers="other",
