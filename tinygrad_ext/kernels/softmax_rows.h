@@ -11,6 +11,8 @@
 #else
 #define SHORT_ROW 0
 #endif
+#define ROWS_TOGETHER 8
+#define NEAR_ROWS 1024         /* elements that stay near while each step goes over them */
 #endif
 
 /* sum exp(x - m), the exponentials kept in out if it is not NULL. */
@@ -30,48 +32,57 @@ static double NAME(exp_sum)(const T *x, T *out, ptrdiff_t n, T m) {
  * It takes 0.5 to 0.8 of the time where vectors have masks, and up to three times as long where they have none. */
 #if SHORT_ROW
 static void NAME(short_row)(const T *x, T *out, ptrdiff_t n, int log_too) {
-    T shifted[SHORT_ROW], lanes[SHORT_ROW], m, k;
+    enum { LANES = SHORT_ROW };
+    T shifted[LANES], lanes[LANES], m, factor;
     SIMD for (int i = 0; i < SHORT_ROW; i++) shifted[i] = lanes[i] = i < n ? x[i] : T_MIN;
-    for (int half = SHORT_ROW / 2; half; half /= 2)
-        SIMD for (int i = 0; i < half; i++) lanes[i] = lanes[i + half] > lanes[i] ? lanes[i + half] : lanes[i];
+    HALVES(lanes[k] = lanes[k + half] > lanes[k] ? lanes[k + half] : lanes[k]);
     m = lanes[0];
     SIMD for (int i = 0; i < SHORT_ROW; i++) shifted[i] -= m;
     SIMD for (int i = 0; i < SHORT_ROW; i++) lanes[i] = i < n ? NAME(vm_exp)(shifted[i]) : 0;
     if (log_too) {
-        for (int half = SHORT_ROW / 2; half; half /= 2)
-            SIMD for (int i = 0; i < half; i++) lanes[i] += lanes[i + half];
-        k = (T)log((double)lanes[0]);
+        HALVES(lanes[k] += lanes[k + half]);
+        factor = (T)log((double)lanes[0]);
         SIMD for (int i = 0; i < SHORT_ROW; i++)
-            if (i < n) out[i] = shifted[i] - k;
+            if (i < n) out[i] = shifted[i] - factor;
         return;
     }
     SIMD for (int i = 0; i < SHORT_ROW; i++) shifted[i] = lanes[i];
-    for (int half = SHORT_ROW / 2; half; half /= 2)
-        SIMD for (int i = 0; i < half; i++) lanes[i] += lanes[i + half];
-    k = (T)(1.0 / (double)lanes[0]);
+    HALVES(lanes[k] += lanes[k + half]);
+    factor = (T)(1.0 / (double)lanes[0]);
     SIMD for (int i = 0; i < SHORT_ROW; i++)
-        if (i < n) out[i] = shifted[i] * k;
+        if (i < n) out[i] = shifted[i] * factor;
 }
 #endif
 
-/* later: where 1 / sum goes if out is to keep the exponentials as they are. */
-static void NAME(row)(const T *x, T *out, ptrdiff_t n, int log_too, T *later) {
+/* Rows whose largest elements and sums are found together: each alone waits for its reductions, one step for another. */
+ROW_INLINE ptrdiff_t NAME(together)(ptrdiff_t n, ptrdiff_t left) {
+    const ptrdiff_t some = n > NEAR_ROWS / 2 ? 1 : NEAR_ROWS / n < ROWS_TOGETHER ? NEAR_ROWS / n : ROWS_TOGETHER;
+    return left < some ? left : some;
+}
+
+/* later: where 1 / sum of each row goes if out is to keep the exponentials as they are. */
+static void NAME(rows)(const T *x, T *out, ptrdiff_t n, ptrdiff_t rows, int log_too, T *later) {
+    T m[ROWS_TOGETHER], k[ROWS_TOGETHER];
+    double sum[ROWS_TOGETHER];
 #if SHORT_ROW
     if (n <= SHORT_ROW) {
-        NAME(short_row)(x, out, n, log_too);
-        if (later) *later = 1;
+        for (ptrdiff_t r = 0; r < rows; r++) {
+            NAME(short_row)(x + r * n, out + r * n, n, log_too);
+            if (later) later[r] = 1;
+        }
         return;
     }
 #endif
-    T m = NAME(row_max)(x, n);
-    double sum = NAME(exp_sum)(x, log_too ? NULL : out, n, m);
-    if (log_too) {
-        T shift = (T)log(sum);
-        SIMD for (ptrdiff_t i = 0; i < n; i++) out[i] = (x[i] - m) - shift;
-    } else {
-        T scale = (T)(1.0 / sum);
-        if (later) *later = scale;
-        else SIMD for (ptrdiff_t i = 0; i < n; i++) out[i] = out[i] * scale;
+    for (ptrdiff_t r = 0; r < rows; r++) m[r] = NAME(row_max)(x + r * n, n);
+    for (ptrdiff_t r = 0; r < rows; r++) sum[r] = NAME(exp_sum)(x + r * n, log_too ? NULL : out + r * n, n, m[r]);
+    for (ptrdiff_t r = 0; r < rows; r++) k[r] = (T)(log_too ? log(sum[r]) : 1.0 / sum[r]);
+    for (ptrdiff_t r = 0; r < rows; r++) {
+        const T *from = x + r * n, first = m[r], by = k[r];
+        T *to = out + r * n;
+        if (log_too) {
+            SIMD for (ptrdiff_t i = 0; i < n; i++) to[i] = (from[i] - first) - by;
+        } else if (later) later[r] = by;
+        else SIMD for (ptrdiff_t i = 0; i < n; i++) to[i] = to[i] * by;
     }
 }
 
@@ -180,11 +191,11 @@ static int NAME(forward)(void *ctx, ptrdiff_t lo, ptrdiff_t hi) {
     const T *x = (const T *)job->a;
     T *out = (T *)job->out;
     ptrdiff_t n = job->n, outer, first;
-    for (ptrdiff_t u = lo; u < hi; u++) {
-        if (job->inner == 1) {
-            NAME(row)(x + u * n, out + u * n, n, job->log, job->scales ? (T *)job->scales + u : NULL);
-            continue;
-        }
+    for (ptrdiff_t u = lo, some; job->inner == 1 && u < hi; u += some) {
+        some = NAME(together)(n, hi - u);
+        NAME(rows)(x + u * n, out + u * n, n, some, job->log, job->scales ? (T *)job->scales + u : NULL);
+    }
+    for (ptrdiff_t u = lo; job->inner != 1 && u < hi; u++) {
         ptrdiff_t w = NAME(place)(job, u, &outer, &first), at = outer * n * job->inner + first;
         NAME(columns)(x + at, out + at, n, job->inner, w, job->log);
     }
