@@ -3,7 +3,7 @@
 import pytest
 
 import tinygrad_ext as tg
-from tinygrad_ext import func
+from tinygrad_ext import func, plugins
 
 X = tg.tensor([0.3, -0.7, 1.2], dtype=tg.float64)
 V = tg.tensor([1.0, 2.0, -1.0], dtype=tg.float64)
@@ -177,3 +177,11 @@ def test_properties_that_are_computed_have_a_derivative(name):
 def test_what_does_not_hang_on_the_inputs_has_a_tangent_of_plain_zeros():
     value, slope = func.jvp(lambda x: tg.ones(2), (tg.rand(3),), (tg.rand(3),))
     assert slope.tolist() == [0, 0] and type(slope) is tg.Tensor
+
+
+def test_no_value_of_a_function_is_compared_with_none(monkeypatch):
+    asked = []
+    monkeypatch.setattr(plugins, "why_not_handled", lambda types: asked.append(types) or "")
+    func.hessian(lambda x: (x * x).sum())(tg.ones(2))
+    func.jvp(tg.sin, (tg.ones(2),), (tg.ones(2),))
+    assert not asked  # words for an error that nobody sees

@@ -118,6 +118,8 @@ class _IndependentConstraint(Constraint):
         result = self.base_constraint.check(value)
         if result.dim() < self.reinterpreted_batch_ndims:
             raise ValueError(f"Expected value.dim() >= {self.event_dim} but got {value.dim()}")
+        if self.reinterpreted_batch_ndims == 1:
+            return result.all(-1)
         kept = result.dim() - self.reinterpreted_batch_ndims
         return result.reshape(result.shape[:kept] + (-1,)).all(-1)
 

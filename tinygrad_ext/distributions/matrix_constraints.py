@@ -41,7 +41,7 @@ class _Symmetric(_Square):
         """Whether it equals its transpose."""
         if value.shape[-2] != value.shape[-1]:
             return super().check(value)
-        return tg.isclose(value, value.mT, atol=1e-6).all(-1).all(-1)
+        return tg.isclose(value, value.mT, atol=1e-6).all((-2, -1))
 
 
 class _PositiveSemidefinite(_Symmetric):

@@ -153,7 +153,8 @@ class MultivariateNormal(GivenMatrix, Distribution):
     def log_prob(self, value):
         """The logarithm of the density."""
         far = _batch_mahalanobis(self._unbroadcasted_scale_tril, self._checked(value) - self.loc)
-        return -(self._event_shape[0] * math.log(2 * math.pi) + far) / 2 - _half_log_det(self._unbroadcasted_scale_tril)
+        far = (self._event_shape[0] * math.log(2 * math.pi) + far) * -0.5
+        return far - _half_log_det(self._unbroadcasted_scale_tril)
 
     def entropy(self):
         """The entropy."""

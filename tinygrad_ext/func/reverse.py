@@ -77,7 +77,7 @@ def _grad_and_value(func, argnums, has_aux, args, kwargs, who):
 
 def check_outputs(outputs, who):
     """Refuse what a function that is differentiated returned, where it is nothing or no tensor."""
-    if not outputs or outputs == [None]:
+    if not outputs or (len(outputs) == 1 and outputs[0] is None):
         raise RuntimeError(f"{who}: Expected f to be a function that has non-empty output (got output = {outputs})")
     for o in outputs:
         if not isinstance(o, Tensor):

@@ -145,6 +145,8 @@ def _other_factors(self, dim):
 
 def _prod_back(grad, self, dtype):
     self = self if dtype is None else self.to(dtype)
+    if self.dim() == 1:
+        return grad * _other_factors(self, 0)
     return grad * _other_factors(self.reshape(-1), 0).reshape(self.shape)
 
 

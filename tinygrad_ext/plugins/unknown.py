@@ -57,7 +57,7 @@ def unknown_attribute(name):
 
 def why_not_handled(types):
     """Sentences for types that a plugin declares to handle, and does not; else ""."""
-    declaring = dict.fromkeys(p for t in types for p in table.of_type(t) if t.__module__ != "builtins")
+    declaring = dict.fromkeys(p for t in types if t.__module__ != "builtins" for p in table.of_type(t))
     return "".join(f" {_state(p, 'override')}." for p in declaring)
 
 
