@@ -308,3 +308,24 @@ def test_an_open_file_is_flushed(tmp_path):
         with open(tmp_path / name, "wb") as file:
             tg.save({"a": tg.arange(3)}, file, **options)
             assert tg.load(tmp_path / name)["a"].tolist() == [0, 1, 2]
+
+
+class Readable:
+    """A path whose methods read and write text."""
+
+    def __init__(self, path):
+        self.path = str(path)
+
+    def __fspath__(self):
+        return self.path
+
+    def read(self):
+        raise AssertionError("the file is opened by its name")
+
+    write = read
+
+
+def test_a_path_with_methods_of_a_file_is_a_path(tmp_path):
+    path = Readable(tmp_path / "x.tgx")
+    tg.save({"x": tg.ones(2)}, path)
+    assert tg.load(path)["x"].tolist() == [1, 1]

@@ -113,3 +113,27 @@ def test_what_tests_ask_for_stands_where_pytorch_has_it(as_torch):
     assert wrapper_set_seed(as_torch.rand, 2).tolist() == wrapper_set_seed(as_torch.rand, 2).tolist()
     x = as_torch.arange(4)
     assert as_torch._C._is_alias_of(x, x[1:]) and not as_torch._C._is_alias_of(x, x.clone())
+
+
+def test_tensors_among_words_are_compared_by_their_closeness(as_torch):
+    from torch.testing._internal.common_utils import TestCase
+
+    def rows(word="a", value=1.0, **more):
+        return [
+            {"name": word, "x": as_torch.tensor([value]), "kinds": {1, 2}, "nested": (None, ["b", value]), **more},
+            3,
+        ]
+
+    case = TestCase()
+    case.assertEqual(rows(), rows(value=1.0 + 1e-7))
+    for other in (
+        rows("b"),
+        rows(value=2.0),
+        rows(kinds={1}),
+        rows(nested=(None, ["c", 1.0])),
+        rows(more=1),
+        rows()[:1],
+    ):
+        with pytest.raises(AssertionError):
+            case.assertEqual(rows(), other)
+        case.assertNotEqual(rows(), other)

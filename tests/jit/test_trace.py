@@ -279,3 +279,11 @@ def test_a_part_of_a_module_that_sets_a_buffer_keeps_no_value_of_the_capture(mak
             continue
         assert called(tg.ones(2)).tolist() == [1 + (before[0] + 1) * 2] * 2
         assert outer[0].steps.tolist() == [before[0] + 1] * 2
+
+
+def test_a_trace_of_forward_is_that_of_its_module():
+    layer = nn.Linear(2, 1)
+    traced = jit.trace(layer.forward, (tg.ones(2),))
+    assert isinstance(traced, nn.Module) and traced.training and [*traced.state_dict()] == ["weight", "bias"]
+    assert traced(tg.ones(2)).equal(layer(tg.ones(2)))
+    assert not isinstance(jit.trace(Counting().count, ()), nn.Module)

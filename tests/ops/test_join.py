@@ -82,3 +82,22 @@ def test_huge_sizes_are_refused_and_not_wrapped_around():
 def test_repeat_interleave_checks_the_announced_size():
     with pytest.raises(RuntimeError, match="allocated size does not match required size"):
         tg.ones(2).repeat_interleave(tg.tensor([1, 2]), 0, output_size=4)
+
+
+class Unsure(list):
+    """A list of tensors that is neither true nor false, as libraries have them."""
+
+    def __bool__(self):
+        raise RuntimeError("neither")
+
+
+def test_a_list_of_tensors_need_not_be_true_or_false():
+    parts = Unsure([tg.ones(2), tg.zeros(2)])
+    for name in ("cat", "stack", "hstack", "vstack", "dstack", "column_stack", "cartesian_prod", "block_diag"):
+        assert getattr(tg, name)(parts).equal(getattr(tg, name)(list(parts)))
+    assert len(tg.meshgrid(parts, indexing="ij")) == 2 and tg.einsum("i,i", parts).item() == 0
+    assert tg._foreach_add(parts, Unsure([1.0, 2.0]))[1].tolist() == [2, 2]
+    assert tg._foreach_mul_(parts, 2.0) is parts and parts[0].tolist() == [2, 2]
+    for name in ("hstack", "column_stack", "cartesian_prod", "meshgrid", "_foreach_add"):
+        with pytest.raises(RuntimeError, match="at least one|non-empty"):
+            getattr(tg, name)(Unsure(), *[1] * (name == "_foreach_add"))

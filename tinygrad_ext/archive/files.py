@@ -140,7 +140,7 @@ def target(map_location):
 @contextlib.contextmanager
 def opened(f, mmap=False):
     """(Source, name for messages) of a path or a file open for reading."""
-    if hasattr(f, "read"):
+    if hasattr(f, "read") and not isinstance(f, os.PathLike):  # a path may have a method that reads its text
         if mmap:
             raise ValueError("load(): f must be a file path in order to use the mmap argument")
         yield Source(f), getattr(f, "name", "the file")

@@ -41,7 +41,7 @@ def replace_file(path, write):
 
 def write_to(f, write):
     """Call write(file) with a file open for writing, or with one that takes the place of what is at a path."""
-    if hasattr(f, "write"):
+    if hasattr(f, "write") and not isinstance(f, os.PathLike):
         write(f)
         if hasattr(f, "flush"):  # whoever opens it by its name finds all of it
             f.flush()

@@ -64,10 +64,10 @@ def trace(
     """A callable that does what `func` does, from a graph that was captured with the examples.
 
     Arguments:
-        func: a function or module of tensors and numbers, in tuples, lists and dicts too. example_inputs: a tuple of
-        arguments, or one tensor. Sizes stay values of the graph, so it holds for other sizes. check_trace: capture
-        twice, and refuse a program that is not the same each time. check_inputs: further tuples of arguments, for
-        which the graph must give what `func` gives, bit for bit. example_kwarg_inputs: a dict of keyword arguments.
+        func: a function, or a module or its `forward`, of tensors and numbers, in tuples, lists and dicts too.
+        example_inputs: a tuple of arguments, or one tensor. Sizes stay values of the graph, so it holds for other
+        sizes. check_trace: capture twice, and refuse a program that is not the same each time. check_inputs: further
+        tuples of arguments, for which the graph must give what `func` gives, bit for bit. example_kwarg_inputs: a dict.
         _force_outplace: called in script with arguments that share memory, the program is taken as if it wrote to none.
         optimize, check_tolerance, strict, and others that begin with an underscore: accepted; lists and dicts are taken
         in any case.
@@ -78,6 +78,8 @@ def trace(
     if not _state.enabled():
         return func
     args = () if kwargs and example_inputs is None else _examples(example_inputs)
+    if isinstance(getattr(func, "__self__", None), Module) and func.__name__ == "forward":
+        func = func.__self__
     traced = TracedModule(func) if isinstance(func, Module) else TracedFunction(func)
     runner = traced._runner
     runner.check, runner.in_place = check_trace, not _force_outplace

@@ -64,13 +64,13 @@ for _n, _function in ((2, _at_least_2d), (3, _at_least_3d)):
 
 
 def _column_stack(tensors):
-    if not tensors:
+    if len(tensors) == 0:
         raise RuntimeError("column_stack expects a non-empty TensorList: pass one tensor at least")
     return tg.cat([t.reshape(t.numel(), 1) if t.dim() < 2 else t for t in tensors], 1)
 
 
 def _dstack(tensors):
-    if not tensors:
+    if len(tensors) == 0:
         raise RuntimeError("dstack expects a non-empty TensorList: pass one tensor at least")
     return tg.cat([_at_least_3d(t) for t in tensors], 2)
 
@@ -170,7 +170,7 @@ def _cartesian_prod(tensors):
     for t in tensors:
         if t.dim() != 1:
             raise RuntimeError(f"Expect a 1D vector, but got shape {list(t.shape)}: cartesian_prod takes vectors")
-    if not tensors:
+    if len(tensors) == 0:
         raise RuntimeError("meshgrid expects a non-empty TensorList: cartesian_prod takes one vector at least")
     if len(tensors) == 1:
         return tensors[0].clone()

@@ -29,7 +29,7 @@ def _kept(plan, shapes):
 
 def _einsum(equation, tensors, path=None):
     """einsum by equation string. `path` is accepted: the operands are taken from left to right."""
-    if not tensors:
+    if len(tensors) == 0:
         parse(equation, 0)
         raise ValueError(_NOTHING)
     shapes = tuple([t.shape for t in tensors])

@@ -149,20 +149,20 @@ def _stack(tensors):
 
 
 def _hstack(tensors):
-    if not tensors:
+    if len(tensors) == 0:
         raise RuntimeError("hstack expects a non-empty TensorList")
     tensors = [t.reshape(1) if t.dim() == 0 else t for t in tensors]
     return _cat(tensors, 0 if tensors[0].dim() == 1 else 1)
 
 
 def _vstack(tensors):
-    if not tensors:
+    if len(tensors) == 0:
         raise RuntimeError("vstack expects a non-empty TensorList")
     return _cat([t.reshape(1, -1) if t.dim() < 2 else t for t in tensors])
 
 
 def _meshgrid(tensors, indexing):
-    if not tensors:
+    if len(tensors) == 0:
         raise RuntimeError("meshgrid expects a non-empty TensorList")
     if indexing is None:
         import warnings

@@ -107,7 +107,7 @@ op(
 
 
 def _chunk_cat(tensors, dim, num_chunks):
-    if not tensors:
+    if len(tensors) == 0:
         raise RuntimeError("_chunk_cat expects a non-empty input tensor list")
     if num_chunks < 1:
         raise RuntimeError(f"_chunk_cat expects positive num_chunks, got {num_chunks}")

@@ -105,7 +105,7 @@ def _column(values, count):
         return [values] * count
     if len(values) == count:
         return values
-    if values and isinstance(values[0], Tensor):
+    if len(values) > 0 and isinstance(values[0], Tensor):
         raise RuntimeError(f"Tensor lists must have the same number of tensors, got {count} and {len(values)}")
     raise RuntimeError(
         "Tensor list must have same number of elements as scalar list. "
@@ -137,7 +137,7 @@ def make(name):
         first = next((a for a in (self, *args) if isinstance(a, (list, tuple))), None)
         if first is None:
             raise TypeError(f"{name}(): argument 'self' must be a list of tensors, not {type(self).__name__}")
-        if not first:
+        if len(first) == 0:
             raise RuntimeError(f"{name}: Tensor list must have at least one tensor.")
         count = len(first)
         if "scalars" in kwargs:
