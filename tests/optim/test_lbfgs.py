@@ -54,3 +54,15 @@ def test_no_gradient_at_all_is_a_step_of_nothing(tolerance):
     before = x.tolist()
     optim.LBFGS([x], 0.01, tolerance_grad=tolerance).step(lambda: tg.tensor([10.0]))
     assert x.tolist() == before
+
+
+def test_a_line_search_has_the_evaluations_that_max_eval_leaves():
+    start = np.linspace(-1.0, 1.0, 6)
+    x, y = nn.Parameter(tg.from_numpy(start.copy())), torch.nn.Parameter(torch.from_numpy(start.copy()))
+    given = {"lr": 1e-4, "line_search_fn": "strong_wolfe", "max_iter": 6}
+    ours, theirs = optim.LBFGS([x], **given), torch.optim.LBFGS([y], **given)
+    for _ in range(4):
+        ours.step(closure(ours, x, lambda x: (x**4 - x**2 + x.roll(1) * x).sum()))
+        theirs.step(closure(theirs, y, lambda x: (x**4 - x**2 + x.roll(1) * x).sum()))
+        assert ours.state[x]["func_evals"] == theirs.state[y]["func_evals"]
+        np.testing.assert_allclose(x.detach().numpy(), y.detach().numpy(), rtol=1e-9)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 DECREASE, CURVATURE = 1e-4, 0.9
 TRIES = 25
+LEAST_CHANGE = 1e-9  # of a parameter: an interval of the step in which none changes by more is not narrowed
 
 
 class _Point(NamedTuple):
@@ -40,9 +41,13 @@ def cubic_minimum(a, b, bounds=None):
 
 
 def strong_wolfe(
-    evaluate, t, loss, grad, slope, direction, least_change, *, decrease=DECREASE, curvature=CURVATURE, tries=TRIES
-):
-    """Return (loss, gradient, length, calls) of a step along `direction`; ``evaluate(t)`` gives loss and gradient."""
+    evaluate, t, loss, grad, slope, direction, least_change=LEAST_CHANGE, *,
+    decrease=DECREASE, curvature=CURVATURE, tries=TRIES,
+):  # fmt: skip
+    """Return (loss, gradient, length, calls) of a step along `direction`; ``evaluate(t)`` gives loss and gradient.
+
+    After ``tries`` evaluations the better end of the interval is taken, whether it meets the conditions or not.
+    """
     start = _Point(0, loss, grad.clone(), slope)
     search = _Search(evaluate, direction, start, least_change, decrease, curvature, tries)
     ends = search.bracket(t)

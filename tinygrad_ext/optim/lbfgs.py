@@ -131,7 +131,7 @@ class LBFGS(Optimizer):
                 start = [param.clone() for param in self._params]
                 loss, grad, step_size, calls = strong_wolfe(
                     lambda t, d=direction, x=start: self._at(closure, x, t, d),
-                    step_size, loss, grad, slope, direction, tolerance,
+                    step_size, loss, grad, slope, direction, tries=group["max_eval"] - evaluations,
                 )  # fmt: skip
                 self._add_grad(step_size, direction)
             else:
