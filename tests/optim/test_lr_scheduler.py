@@ -288,3 +288,17 @@ def test_a_plateau_with_a_limit_for_each_group_refuses_a_new_group():
     schedule.step(1.0)
     with pytest.raises(RuntimeError, match="The number of param groups in the `optimizer` .3. differs"):
         schedule.step(1.3)
+
+
+def test_a_plateau_is_a_schedule_as_the_others_are():
+    assert issubclass(schedules.ReduceLROnPlateau, schedules.LRScheduler)
+
+
+@pytest.mark.filterwarnings("ignore:The epoch parameter")
+def test_multiplicative_goes_on_from_epoch_zero_but_at_the_start():
+    optimizer = optim.SGD([nn.Parameter(tg.ones(1))], lr=0.1)
+    schedule = schedules.MultiplicativeLR(optimizer, lambda epoch: 0.5)
+    assert schedule.get_last_lr() == [0.1]
+    optimizer.step()
+    schedule.step(0)
+    assert schedule.get_last_lr() == [0.05]

@@ -232,6 +232,6 @@ class MultiplicativeLR(_ByFunction):
     """Multiply by ``lr_lambda(epoch)``."""
 
     def get_lr(self):
-        if self._at_start:
+        if self._is_initial:
             return self._lrs()
         return [lr * f(self.last_epoch) for f, lr in zip(self.lr_lambdas, self._lrs())]

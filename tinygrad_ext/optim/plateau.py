@@ -5,10 +5,11 @@ import math
 from tinygrad_ext.core.call.boundary import boundary
 
 from .optimizer import Optimizer
+from .schedule import LRScheduler
 
 
 @boundary
-class ReduceLROnPlateau:
+class ReduceLROnPlateau(LRScheduler):
     """Multiply the learning rates by ``factor`` when ``step(metric)`` saw no progress for ``patience`` epochs.
 
     Args:
@@ -80,10 +81,6 @@ class ReduceLROnPlateau:
             bound = best - sign * self.threshold
         return a < bound if self.mode == "min" else a > bound
 
-    def get_last_lr(self):
-        """Return the values that were set last."""
-        return self._last_lr
-
     def step(self, metrics, epoch=None):
         """Count one epoch that ended with the metric ``metrics``, a number or a 0-dim tensor."""
         current = float(metrics)
@@ -110,11 +107,3 @@ class ReduceLROnPlateau:
             new = max(old * self.factor, least)
             if old - new > self.eps:
                 group["lr"] = new
-
-    def state_dict(self):
-        """Return everything but the optimizer."""
-        return {name: value for name, value in self.__dict__.items() if name != "optimizer"}
-
-    def load_state_dict(self, state_dict):
-        """Take over what `state_dict` returned."""
-        self.__dict__.update(state_dict)
