@@ -157,6 +157,21 @@ def test_step_hooks_run_around_one_step():
         opt.step()
 
 
+def test_step_hooks_see_and_replace_all_that_the_step_gets():
+    opt, asked = optim.SGD([parameter()]), []
+    opt.register_step_pre_hook(lambda o, args, kwargs: ((o, lambda: asked.append("other")), kwargs))
+    opt.register_step_post_hook(lambda o, args, kwargs: asked.append((args[0] is o, len(args), kwargs)))
+    opt.step(lambda: asked.append("own"))
+    assert asked == ["other", (True, 2, {})]
+
+
+@pytest.mark.parametrize("kind", [optim.SGD, optim.Adam, optim.AdamW, optim.Adagrad])
+@pytest.mark.parametrize("other", ["foreach", "differentiable"])
+def test_fused_refuses_another_kind_of_step(kind, other):
+    with pytest.raises(RuntimeError, match=f"`fused` .*`{other}`"):
+        kind([parameter()], fused=True, **{other: True})
+
+
 def test_state_dict_hooks():
     opt = optim.SGD([parameter()])
     seen = []

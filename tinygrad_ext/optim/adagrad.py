@@ -3,7 +3,7 @@
 import tinygrad_ext as tg
 from tinygrad_ext.core.call.boundary import boundary
 
-from .checks import check_lr, check_not_negative
+from .checks import check_fused, check_lr, check_not_negative
 from .per_parameter import PerParameter, as_pairs, new_count, number
 
 
@@ -29,6 +29,7 @@ class Adagrad(PerParameter):
 
     Raises:
         ValueError: a negative option.
+        RuntimeError: ``fused`` with ``foreach`` or ``differentiable``.
     """
 
     def __init__(
@@ -36,6 +37,7 @@ class Adagrad(PerParameter):
         maximize=False, differentiable=False, fused=None,
     ):  # fmt: skip
         check_lr(lr)
+        check_fused(fused, foreach, differentiable)
         check_not_negative("lr_decay value", lr_decay)
         check_not_negative("weight_decay value", weight_decay)
         check_not_negative("initial_accumulator_value value", initial_accumulator_value)

@@ -5,7 +5,7 @@ from tinygrad_ext.core.call.boundary import boundary
 
 from ..core.call.levels import levels_on
 from . import _fused
-from .checks import check_betas, check_lr, check_not_negative, check_tensors, plain_number, refuse_sparse
+from .checks import check_betas, check_fused, check_lr, check_not_negative, check_tensors, plain_number, refuse_sparse
 from .optimizer import Optimizer
 
 COLUMNS = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq", "step")
@@ -33,6 +33,7 @@ class Adam(Optimizer):
 
     Raises:
         ValueError: an option out of range.
+        RuntimeError: ``fused`` with ``foreach`` or ``differentiable``.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class Adam(Optimizer):
         check_not_negative("epsilon value", eps)
         check_betas(betas)
         check_tensors(lr, betas, foreach, capturable)
+        check_fused(fused, foreach, differentiable)
         check_not_negative("weight_decay value", weight_decay)
         defaults = {
             "lr": lr,

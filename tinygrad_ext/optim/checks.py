@@ -35,6 +35,14 @@ def check_tensors(lr, betas, foreach, capturable):
                 raise ValueError(f"{name} as a Tensor is not supported for capturable=False and foreach=True")
 
 
+def check_fused(fused, foreach, differentiable):
+    """Raise RuntimeError where ``fused`` meets an option that asks for another kind of step."""
+    if fused and differentiable:
+        raise RuntimeError("`fused` does not support `differentiable`")
+    if fused and foreach:
+        raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+
+
 def refuse_sparse(name, advice="make the gradient plain by to_dense(), or leave sparse=True out"):
     """Raise RuntimeError for a sparse gradient."""
     raise RuntimeError(f"{name} does not support sparse gradients, {advice}")

@@ -73,6 +73,8 @@ def _leads_to(step, wanted):
 
 
 def _step_between_hooks(optimizer, step, args, kwargs):
+    """A step whose hooks see and replace all that it gets, the optimizer as its first argument."""
+    args = (optimizer, *args)
     for hook in [*_global_pre_hooks.values(), *optimizer._pre_hooks.values()]:
         replaced = hook(optimizer, args, kwargs)
         if replaced is None:
@@ -80,7 +82,7 @@ def _step_between_hooks(optimizer, step, args, kwargs):
         if not (isinstance(replaced, tuple) and len(replaced) == 2):
             raise RuntimeError(f"{hook} must return None or a tuple of (new_args, new_kwargs), but got {replaced!r}.")
         args, kwargs = replaced
-    result = step(optimizer, *args, **kwargs)
+    result = step(*args, **kwargs)
     for hook in [*optimizer._post_hooks.values(), *_global_post_hooks.values()]:
         hook(optimizer, args, kwargs)
     return result

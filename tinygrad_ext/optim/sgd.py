@@ -4,7 +4,7 @@ import tinygrad_ext as tg
 from tinygrad_ext.core.call.boundary import boundary
 
 from . import _fused
-from .checks import check_lr, check_not_negative, plain_number
+from .checks import check_fused, check_lr, check_not_negative, plain_number
 from .optimizer import Optimizer
 
 
@@ -27,6 +27,7 @@ class SGD(Optimizer):
 
     Raises:
         ValueError: a negative option, or nesterov without momentum or with dampening.
+        RuntimeError: ``fused`` with ``foreach`` or ``differentiable``.
     """
 
     def __init__(
@@ -34,6 +35,7 @@ class SGD(Optimizer):
         maximize=False, foreach=None, differentiable=False, fused=None,
     ):  # fmt: skip
         check_lr(lr)
+        check_fused(fused, foreach, differentiable)
         check_not_negative("momentum value", momentum)
         check_not_negative("weight_decay value", weight_decay)
         if nesterov and (momentum <= 0 or dampening != 0):

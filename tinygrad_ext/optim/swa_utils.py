@@ -100,7 +100,7 @@ class AveragedModel(Module):
         use_buffers: average the buffers too; else they are copied.
 
     Raises:
-        ValueError: both functions are given.
+        AssertionError: both functions are given.
 
         >>> import tinygrad_ext as tg
         >>> model = tg.nn.Linear(1, 1, bias=False)
@@ -115,7 +115,7 @@ class AveragedModel(Module):
     def __init__(self, model, device=None, avg_fn=None, multi_avg_fn=None, use_buffers=False):
         super().__init__()
         if avg_fn is not None and multi_avg_fn is not None:
-            raise ValueError("Only one of avg_fn and multi_avg_fn should be provided")
+            raise AssertionError("Only one of avg_fn and multi_avg_fn should be provided")
         self.module = copy.deepcopy(model)
         if device is not None:
             self.module = self.module.to(device)
