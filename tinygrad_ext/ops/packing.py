@@ -7,6 +7,13 @@ from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
 
 
+def _bits(x):
+    """x, or its bits as signed numbers where it is of an unsigned dtype that no op of indices takes."""
+    if x.dtype not in (tg.uint16, tg.uint32, tg.uint64):
+        return x
+    return x.view({2: tg.int16, 4: tg.int32, 8: tg.int64}[x.element_size()])
+
+
 def _pack(input, lengths, batch_first):
     if lengths.dim() != 1 or lengths.dtype != tg.int64:
         raise RuntimeError(
@@ -15,10 +22,10 @@ def _pack(input, lengths, batch_first):
         )
     if input.dim() < 2:
         raise RuntimeError(f"pack_padded_sequence(): input must have steps and a batch, got {input.dim()} dimensions")
-    x, counts = input.transpose(0, 1) if batch_first else input, lengths.tolist()
-    if len(counts) != x.shape[1]:
+    counts, (steps, batch) = lengths.tolist(), input.shape[1::-1] if batch_first else input.shape[:2]
+    if len(counts) != batch:
         raise RuntimeError(
-            f"Expected `len(lengths)` to be equal to batch_size, but got {len(counts)} (batch_size={x.shape[1]})"
+            f"Expected `len(lengths)` to be equal to batch_size, but got {len(counts)} (batch_size={batch})"
         )
     if counts and min(counts) <= 0:
         raise RuntimeError(
@@ -29,12 +36,16 @@ def _pack(input, lengths, batch_first):
             "`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. You can pass "
             f"`enforce_sorted=False`, and they are sorted here: got {counts}"
         )
-    if not counts or counts[0] > x.shape[0]:
+    if not counts or counts[0] > steps:
         raise RuntimeError(
-            f"pack_padded_sequence(): the longest sequence has {max(counts, default=0)} steps, the input {x.shape[0]}"
+            f"pack_padded_sequence(): the longest sequence has {max(counts, default=0)} steps, the input {steps}"
         )
-    batch_sizes = (lengths > tg.arange(counts[0], device=lengths.device).unsqueeze(1)).sum(1)
-    return tg.cat([x[step, :size] for step, size in enumerate(batch_sizes.tolist())]), batch_sizes
+    going = lengths > tg.arange(counts[0], device=lengths.device).unsqueeze(1)
+    places = going.flatten().nonzero().squeeze(1)
+    if batch_first:  # step * batch + sequence becomes sequence * steps + step
+        places = places % batch * steps + places // batch
+    data = _bits(input).flatten(0, 1).index_select(0, places)
+    return data if data.dtype is input.dtype else data.view(input.dtype), going.sum(1)
 
 
 def _pad(data, batch_sizes, batch_first, padding_value, total_length):
@@ -51,12 +62,14 @@ def _pad(data, batch_sizes, batch_first, padding_value, total_length):
             "Expected total_length to be at least the length of the longest sequence in input, but got "
             f"total_length={total_length} and max sequence length being {len(sizes)}"
         )
-    steps = max(len(sizes), total_length)
-    rows = data.new_full((steps, sizes[0], *data.shape[1:]), padding_value)
-    filled = [tg.cat([part, rows[i, part.shape[0] :]]) for i, part in enumerate(data.split(sizes))]
-    padded = tg.cat([tg.stack(filled), rows[len(sizes) :]])
-    lengths = (batch_sizes > tg.arange(sizes[0], device=batch_sizes.device).unsqueeze(1)).sum(1)
-    return padded.transpose(0, 1) if batch_first else padded, lengths
+    steps, batch = max(len(sizes), total_length), sizes[0]
+    going = batch_sizes.unsqueeze(1) > tg.arange(batch, device=batch_sizes.device)
+    rows = data.new_full((steps * batch, *data.shape[1:]), padding_value)
+    places = going.flatten().nonzero().squeeze(1)
+    padded = _bits(rows).index_put((places,), _bits(data)).unflatten(0, (steps, batch))
+    if padded.dtype is not data.dtype:
+        padded = padded.view(data.dtype)
+    return padded.transpose(0, 1) if batch_first else padded, going.sum(0)
 
 
 # What graphs derive by, which call these ops whole: each is the other one's derivative.
