@@ -121,3 +121,17 @@ def test_a_batch_in_another_order_gives_the_same_numbers(n, dtype):
         assert (moved @ weight.t()).tolist() == whole.permute(dims).tolist()
     repeated = x[:1].expand(5, 3, 4, 20).transpose(0, 1)
     assert tg.nn.functional.linear(repeated, weight).tolist() == whole[:1].expand(5, 3, 4, n).transpose(0, 1).tolist()
+
+
+@pytest.mark.parametrize("dtype", [tg.float32, tg.float64])
+@pytest.mark.parametrize("batch, depth", [((5,), 3), ((3, 21), 64), ((1000,), 16), ((2, 2, 9), 1000), ((4000,), 40)])
+def test_single_sums_of_a_batch_have_the_bits_of_each_alone(dtype, batch, depth):
+    generator = np.random.default_rng(7)
+    a, b = (tg.tensor(generator.standard_normal((*batch, depth)), dtype=dtype) for _ in "ab")
+    wide = tg.stack([a, b], -1)
+    rows = [tg.matmul(x[None], y[:, None]).reshape(()) for x, y in zip(a.reshape(-1, depth)[:50], b.reshape(-1, depth))]
+    for x, y in ((a, b), (wide[..., 0], wide[..., 1]), (a.mT.contiguous().mT if len(batch) > 1 else a, b.clone())):
+        sums = tg.matmul(x[..., None, :], y[..., None])
+        assert sums.shape == (*batch, 1, 1) and tg.equal(sums.reshape(-1)[:50], tg.stack(rows))
+        assert tg.equal(tg.einsum("...d,...d->...", x, y), sums[..., 0, 0])
+    assert tg.allclose(sums[..., 0, 0], (a.double() * b.double()).sum(-1).to(dtype), rtol=0, atol=depth * 1e-5)

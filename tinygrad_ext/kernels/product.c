@@ -33,6 +33,10 @@ void tgx_small_product(const tgx_small *p, int dtype) {
     found(p, dtype);
 }
 
+void tgx_small_sums_base(const tgx_small *, ptrdiff_t, const ptrdiff_t *, int);
+void tgx_small_sums_avx2(const tgx_small *, ptrdiff_t, const ptrdiff_t *, int);
+void tgx_small_sums_avx512(const tgx_small *, ptrdiff_t, const ptrdiff_t *, int);
+
 static int64_t at_least(int64_t n, int64_t limit) { return n > limit ? n : limit; }
 static int64_t at_most(int64_t n, int64_t limit) { return n < limit ? n : limit; }
 
@@ -306,6 +310,21 @@ static int run_items(void *context, ptrdiff_t lo, ptrdiff_t hi) {
     return code;
 }
 
+/* The same where an item is one sum: those along the last dimension of the batch together. */
+static int run_sums(void *context, ptrdiff_t lo, ptrdiff_t hi) {
+    const tgx_product *p = context;
+    const int64_t last = p->rank - 1, size = tgx_itemsize[p->dtype];
+    const ptrdiff_t steps[3] = {p->a_step[last] / size, p->b_step[last] / size, p->c_step[last] / size};
+    tgx_small t = {.s = p->s, .alpha = p->alpha.f};
+    for (ptrdiff_t i = lo, n; i < hi; i += n) {
+        n = at_most(p->sizes[last] - i % p->sizes[last], hi - i);
+        t.a = p->a + tgx_item_place(p, p->a_step, i), t.b = p->b + tgx_item_place(p, p->b_step, i);
+        t.c = p->c + tgx_item_place(p, p->c_step, i);
+        TGX_PICK(tgx_small_sums)(&t, n, steps, p->dtype);
+    }
+    return 0;
+}
+
 int tgx_product_run(tgx_call *c, tgx_product *p) {
     double work = work_of(&p->s);
     p->how = choose(p, work), p->services = c->services, p->whole = 0;
@@ -321,6 +340,8 @@ int tgx_product_run(tgx_call *c, tgx_product *p) {
     if (work * (double)p->batches > QUIET_WORK)
         p->whole = p->batches >= 4 && (work < 4.0 * MIN_WORK || p->batches >= 4 * c->services->processors());
     const double least = p->how < INTEGER ? OWN_WORK : MIN_WORK;
-    if (p->whole) return c->services->parallel_for(run_items, p, p->batches, (ptrdiff_t)(least / (work + 1)) + 1);
-    return run_items(p, 0, p->batches);
+    const int sums = p->how == SMALL && p->s.m == 1 && p->s.n == 1 && p->rank && p->beta.f == 0 && tgx_is_tiny(1, 1, p->s.k);
+    int (*run)(void *, ptrdiff_t, ptrdiff_t) = sums ? run_sums : run_items;
+    if (p->whole) return c->services->parallel_for(run, p, p->batches, (ptrdiff_t)(least / (work + 1)) + 1);
+    return run(p, 0, p->batches);
 }

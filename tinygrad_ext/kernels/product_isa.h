@@ -131,6 +131,11 @@ void ISA(tgx_small_product)(const tgx_small *p, int dtype) {
     else middle_f64(p);
 }
 
+void ISA(tgx_small_sums)(const tgx_small *p, ptrdiff_t count, const ptrdiff_t *steps, int dtype) {
+    if (dtype == TGX_F32) sums_f32(p, count, steps);
+    else sums_f64(p, count, steps);
+}
+
 tgx_row_product *const ISA(tgx_row_products)[2] = {row_f32, row_f64};
 
 const tgx_packed_products ISA(tgx_packed)[2] = {{packed_lay_f32, packed_times_f32}, {packed_lay_f64, packed_times_f64}};

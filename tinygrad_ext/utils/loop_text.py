@@ -144,8 +144,8 @@ def can_fail(expression):
 
 
 def simple_loop(name, out, ins, compute, declared, expression):
-    """Contiguous, one of two operands repeated, any strides; contiguous once more, in half the width, for operands beyond
-    the caches, which are waited for: not where choices and divisions are, which take 1.3 times as long in it."""
+    """Contiguous, one of two operands repeated, any strides; contiguous once more, in half the width, for operands
+    beyond the caches, which are waited for: not where choices and divisions are, which take 1.3 times as long in it."""
     names = "xyz"[: len(ins)]
     sizes = " && ".join([f"s[0] == sizeof(S_{out})", *(f"s[{k + 1}] == sizeof(S_{t})" for k, t in enumerate(ins))])
     begin = f"    int status = 0; {declared}\n    S_{out} *o = (S_{out} *)data[0];\n"
