@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 
 import tinygrad_ext as tg
@@ -248,3 +249,28 @@ def test_cross_entropy_of_no_classes():
 def test_a_single_margin_loss_has_the_shape_of_its_target(shape):
     loss = tg.nn.functional.multi_margin_loss(tg.ones(5), tg.zeros(shape, dtype=tg.int64), reduction="none")
     assert loss.shape == shape and loss.sum().item() == pytest.approx(0.8)
+
+
+@pytest.mark.parametrize("dtype", [tg.float32, tg.float64])
+@pytest.mark.parametrize("classes", [1, 2, 10, 24, 25, 40, 600])
+def test_margins_of_label_sets_are_right_for_rows_of_any_length(classes, dtype):
+    """Few classes go one by one, more by vectors."""
+    generator = np.random.default_rng(classes)
+    x = generator.standard_normal((20, classes))
+    labels = generator.integers(0, classes, (20, classes))
+    labels[:, 3:] = -1
+    t = tg.tensor(x, dtype=dtype).requires_grad_()
+    loss = tg.nn.functional.multilabel_margin_loss(t, tg.from_numpy(labels), reduction="none")
+    loss.sum().backward()
+    for row, row_labels, found, slope in zip(x, labels, loss.tolist(), t.grad.double().numpy()):
+        inside = [j for j in row_labels if j >= 0]
+        others = [i for i in range(classes) if i not in inside]
+        wanted, total = np.zeros(classes), 0.0
+        for j in inside:
+            for i in others:
+                margin = 1 - row[j] + row[i]
+                if margin > 0:
+                    total += margin / classes
+                    wanted[i] += 1 / classes
+                    wanted[j] -= 1 / classes
+        assert found == pytest.approx(total, rel=1e-5) and np.allclose(slope, wanted, rtol=0, atol=1e-6)

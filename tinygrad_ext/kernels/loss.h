@@ -7,6 +7,8 @@
 /* Elements of one partial sum; partial sums are added in order, so threads do not change the total. */
 #define TGX_LOSS_CHUNK 32768
 
+enum { TGX_FEW_CLASSES = 24 };  /* in a row of a loss of sets of labels */
+
 typedef struct {
     char *out;
     const char *x, *y;
