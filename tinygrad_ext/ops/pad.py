@@ -58,6 +58,8 @@ op(
         (lambda: _pad(zeros(1, 2, 3), (4, 1), "circular"), RuntimeError, "wrapping around more than once"),
         (lambda: _pad(zeros(2, 3), (-2, -1), "reflect"), RuntimeError, "is too small. Calculated output size: 0"),
         (lambda: _pad(zeros(2, 3), (1, 1, 1, 1), "reflect"), NotImplementedError, "not supported for 2D input"),
+        (lambda: _pad(zeros(2, 3), (1,), "reflect"), RuntimeError, "Padding length must be divisible by 2"),
+        (lambda: _pad(zeros(3), (1, 1, 1, 1), "circular"), RuntimeError, "two times the input dimension"),
         (lambda: _pad(zeros(2, 3), (1, 1), "reflect", 1.0), RuntimeError, "doesn't take in value argument"),
         (lambda: _pad(zeros(3, 0, 9), (1, 1), "reflect"), RuntimeError, "Expected 2D or 3D (batch mode) tensor"),
         (lambda: _pad(zeros(2, 0), (1, 1), "replicate"), RuntimeError, "0 batch size and other non-zero dimensions"),
@@ -210,8 +212,15 @@ def _pad_by_mode(self, pad, mode, value):
         )
     if value:
         raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument: it fills from the tensor itself')
+    if len(pad) % 2:
+        raise RuntimeError(f"pad(): Padding length must be divisible by 2, got {len(pad)}")
+    if len(pad) > 2 * self.dim():
+        raise RuntimeError(
+            "pad(): Padding length should be less than or equal to two times the input dimension but got padding "
+            f"length {len(pad)} and input of dimension {self.dim()}"
+        )
     # the last dimensions are padded, behind one or two of channels and batch
-    if len(pad) % 2 or not len(pad) // 2 < self.dim() <= len(pad) // 2 + 2 or len(pad) > 6:
+    if not len(pad) // 2 < self.dim() <= len(pad) // 2 + 2 or len(pad) > 6:
         raise NotImplementedError(
             f"Padding size {len(pad)} is not supported for {self.dim()}D input tensor. Only 2D, "
             f"3D, 4D, 5D padding "
