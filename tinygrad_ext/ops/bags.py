@@ -216,7 +216,7 @@ def _embedding_bag(
     input, weight, offsets, max_norm, norm_type, scale_grad_by_freq, mode, sparse, per_sample_weights,
     include_last_offset, padding_idx,
 ):  # fmt: skip
-    _check(input, offsets, mode, sparse, per_sample_weights, include_last_offset)
+    _check(input, offsets, mode, sparse, scale_grad_by_freq, per_sample_weights, include_last_offset)
     rows = weight.shape[0]
     if input.dim() == 2:
         n, width = input.shape
@@ -245,11 +245,16 @@ def _read_rows(weight, input, padding_idx, scale_grad_by_freq):
     return tg.cat([read, read[:1]]), at.masked_fill(input == padding_idx, input.shape[0]), input.shape[0]
 
 
-def _check(input, offsets, mode, sparse, per_sample_weights, include_last_offset):
+def _check(input, offsets, mode, sparse, scale_grad_by_freq, per_sample_weights, include_last_offset):
     if mode not in _MODES:
         raise ValueError(f"mode has to be one of sum, mean or max: embedding_bag got {mode!r}")
     if sparse and mode == "max":
         raise ValueError("max mode does not support sparse weights: embedding_bag got sparse=True; leave it out")
+    if scale_grad_by_freq and mode == "max":
+        raise ValueError(
+            "max mode does not support scaling the gradient by the frequency: embedding_bag got "
+            "scale_grad_by_freq=True; leave it out"
+        )
     if per_sample_weights is not None and mode != "sum":
         raise NotImplementedError(
             f"embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum' (got "
@@ -320,6 +325,7 @@ op(
         _refused(ValueError, "if input is 2D, then offsets has to be None", (2, 2), (3, 2), (1,)),
         _refused(RuntimeError, "weight has to be 2-D", (2, 2), (3,)),
         _refused(ValueError, "max mode does not support sparse weights", (2, 2), (3, 2), mode="max", sparse=True),
+        _refused(ValueError, "scaling the gradient by", (2, 2), (3, 2), mode="max", scale_grad_by_freq=True),
     ],
     doc="One row for each bag of rows of weight (rows, size): their sum, mean or largest elements. input holds row "
     "numbers: a bag in each row of (N, k), or all in one dimension with the start of each bag in offsets, which ends "
