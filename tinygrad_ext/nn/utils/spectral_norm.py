@@ -1,5 +1,7 @@
 """Spectral normalisation, by a hook before every call; `parametrizations.spectral_norm` is the newer form."""
 
+import functools
+
 import tinygrad_ext as tg
 from tinygrad_ext.core.call.boundary import boundary
 from tinygrad_ext.nn.functional import normalize
@@ -64,6 +66,7 @@ class SpectralNorm:
         module.register_buffer(name + "_u", u)
         module.register_buffer(name + "_v", v)
         module.register_forward_pre_hook(hook)
+        module._register_state_dict_hook(functools.partial(_tell_version, name))
         return hook
 
     def remove(self, module):
@@ -78,6 +81,15 @@ class SpectralNorm:
 
     def __call__(self, module, inputs):
         setattr(module, self.name, self.compute_weight(module, do_power_iteration=module.training))
+
+
+def _tell_version(name, module, state, prefix, metadata):
+    """Write into a state's metadata that the parameter ``name`` is stored with both vectors, as PyTorch does."""
+    versions = metadata.setdefault("spectral_norm", {})
+    key = name + ".version"
+    if key in versions:
+        raise RuntimeError(f"Unexpected key in metadata['spectral_norm']: {key}")
+    versions[key] = 1
 
 
 @boundary
@@ -108,5 +120,9 @@ def remove_spectral_norm(module, name="weight"):
         if isinstance(hook, SpectralNorm) and hook.name == name:
             hook.remove(module)
             del module._forward_pre_hooks[key]
+            for key, hook in module._state_dict_hooks.items():
+                if getattr(hook, "func", None) is _tell_version and hook.args == (name,):
+                    del module._state_dict_hooks[key]
+                    break
             return module
     raise ValueError(f"spectral_norm of '{name}' not found in {module}")
