@@ -168,3 +168,15 @@ def test_what_does_not_fit_is_refused_in_words():
     ):
         with pytest.raises(error, match=text):
             call()
+
+
+def test_masks_are_merged_for_each_head():
+    layer, query = tg.nn.MultiheadAttention(4, 2), tg.zeros(3, 5, 4)
+    padding, square = tg.zeros(3, 5), tg.arange(25.0).view(5, 5)
+    padding[1, 2] = 7.0
+    assert layer.merge_masks(None, None, query) == (None, None)
+    assert layer.merge_masks(None, padding, query)[0] is padding
+    merged, kind = layer.merge_masks(square, padding, query)
+    assert kind == 2 and tg.equal(merged, (square + padding.view(3, 1, 1, 5)).expand(3, 2, 5, 5))
+    each = tg.randn(6, 5, 5, generator=tg.Generator().manual_seed(0))
+    assert tg.equal(layer.merge_masks(each, None, query)[0], each.view(3, 2, 5, 5))

@@ -80,3 +80,9 @@ def test_nothing_is_padded_by_itself(sizes):
     for mode in ("reflect", "replicate"):
         with pytest.raises(RuntimeError, match="with possibly 0 batch size and other non-zero dimensions"):
             tg.nn.functional.pad(tg.ones(sizes), pad, mode=mode)
+
+
+def test_old_names_of_the_limits_of_hardtanh_are_taken_and_warn():
+    with pytest.warns(FutureWarning, match="say min_val"):
+        layer = nn.Hardtanh(min_value=-2.0, max_value=3.0)
+    assert (layer.min_val, layer.max_val) == (-2.0, 3.0)

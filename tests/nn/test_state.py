@@ -199,3 +199,19 @@ def test_numbers_for_parameters_without_memory_are_told():
         assert not nn.Linear(2, 3, device="meta").load_state_dict(numbers, assign=True).missing_keys
     with pytest.raises(RuntimeError, match="expected torch.Tensor or Tensor-like object from checkpoint but received"):
         nn.Linear(2, 3).load_state_dict({"weight": [1], "bias": [2]})
+
+
+def test_a_state_takes_its_arguments_by_position_and_warns():
+    model, into = nn.Linear(2, 1), OrderedDict()
+    with pytest.warns(FutureWarning, match="Positional args"):
+        assert model.state_dict(into, "model.", True) is into
+    assert list(into) == ["model.weight", "model.bias"] and into["model.weight"] is model.weight
+    with pytest.warns(FutureWarning), pytest.raises(TypeError, match="at most 3"):
+        model.state_dict(into, "", False, None)
+
+
+def test_a_spectral_norm_tells_its_version_in_the_state():
+    model = nn.utils.spectral_norm(nn.Linear(3, 2))
+    assert model.state_dict()._metadata[""] == {"version": 1, "spectral_norm": {"weight.version": 1}}
+    nn.utils.remove_spectral_norm(model)
+    assert model.state_dict()._metadata[""] == {"version": 1}

@@ -67,3 +67,9 @@ def test_two_leaves_that_get_one_gradient_share_no_memory():
     assert b.grad.tolist() == c.grad.tolist() == [1, 1, 1]
     (turned + turned * 1).backward(tg.ones(3, 2))
     assert turned.grad.stride() == turned.stride()
+
+
+def test_modules_come_as_often_as_they_are_reached_if_asked():
+    inner = nn.Linear(2, 2)
+    model = nn.Sequential(inner, inner)
+    assert len(list(model.modules())) == 2 and len(list(model.modules(remove_duplicate=False))) == 3

@@ -77,7 +77,7 @@ class Saving:
             "the class has get_extra_state() alone, or the checkpoint is another class's."
         )
 
-    def state_dict(self, *, destination=None, prefix="", keep_vars=False):
+    def state_dict(self, *args, destination=None, prefix="", keep_vars=False):
         """Return an ordered dict from dotted name to tensor: parameters and persistent buffers.
 
         Args:
@@ -85,8 +85,10 @@ class Saving:
             prefix: put in front of every name.
             keep_vars: return the parameters themselves; by default detached tensors on the same memory.
 
-        ``_metadata`` of the result holds each module's ``_version``, and for a plugin's module its name and owner.
+        The three may be given by position too, which is deprecated. ``_metadata`` of the result holds each module's ``_version``, and for a plugin's module its name and owner.
         """
+        if args:
+            destination, prefix, keep_vars = _by_position(args, destination, prefix, keep_vars)
         if destination is None:
             destination = OrderedDict()
             destination._metadata = OrderedDict()
@@ -227,6 +229,15 @@ class Saving:
     def register_load_state_dict_post_hook(self, hook):
         """Call ``hook(module, incompatible_keys)`` after loading; it may edit both lists in place."""
         return _add(self._load_state_dict_post_hooks, hook)
+
+
+def _by_position(args, *named):
+    """The arguments of ``state_dict`` where some come by position, which those that come by name go before."""
+    warnings.warn("Positional args of state_dict are deprecated: give them by name.", FutureWarning, stacklevel=3)
+    if len(args) > len(named):
+        raise TypeError(f"state_dict() takes at most {len(named)} positional arguments, got {len(args)}")
+    given = [*args, *(None, "", False)[len(args) :]]
+    return [name or position for name, position in zip(named, given)]
 
 
 def _brought_by(module):

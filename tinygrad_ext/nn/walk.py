@@ -25,9 +25,9 @@ class Walking:
                 seen.add(module)
                 yield name, module
 
-    def modules(self):
-        """Iterate over this module and everything below it, each module once."""
-        for _, module in self.named_modules():
+    def modules(self, remove_duplicate=True):
+        """Iterate over this module and everything below it, each module once unless ``remove_duplicate`` is False."""
+        for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
     def named_modules(self, memo=None, prefix="", remove_duplicate=True):

@@ -1,5 +1,7 @@
 """Activations. Each one is a module form of the function of the same name in `functional`."""
 
+import warnings
+
 import tinygrad_ext as tg
 
 from .. import functional as F
@@ -240,8 +242,12 @@ class Hardtanh(_Shown):
 
     shown = ("min_val", "max_val")
 
-    def __init__(self, min_val=-1.0, max_val=1.0, inplace=False):
+    def __init__(self, min_val=-1.0, max_val=1.0, inplace=False, min_value=None, max_value=None):
         super().__init__()
+        if min_value is not None or max_value is not None:
+            warnings.warn("min_value and max_value are deprecated: say min_val, max_val", FutureWarning, stacklevel=2)
+            min_val = min_val if min_value is None else min_value
+            max_val = max_val if max_value is None else max_value
         if max_val <= min_val:
             raise AssertionError(f"Hardtanh: max_val ({max_val}) must be larger than min_val ({min_val})")
         self.min_val = min_val

@@ -107,3 +107,20 @@ class MultiheadAttention(Module):
             self.k_proj_weight, self.v_proj_weight, average_attn_weights=average_attn_weights, is_causal=is_causal,
         )  # fmt: skip
         return result.transpose(0, 1) if turned else result, weights
+
+    def merge_masks(self, attn_mask: tg.Tensor | None, key_padding_mask: tg.Tensor | None, query: tg.Tensor):
+        """Return the masks as one for each head of each batch, and what it is: 1 for a padding mask alone, else 2.
+
+        A padding mask alone comes back as it is, (batch, steps); without masks both are None. ``query`` has the batch
+        in front.
+        """
+        if attn_mask is None:
+            return key_padding_mask, None if key_padding_mask is None else 1
+        batch, steps, _ = query.shape
+        if attn_mask.dim() == 3:
+            merged = attn_mask.view(batch, -1, steps, steps)
+        else:
+            merged = attn_mask.view(1, 1, steps, steps).expand(batch, self.num_heads, -1, -1)
+        if key_padding_mask is not None:
+            merged = merged + key_padding_mask.view(batch, 1, 1, steps).expand(-1, self.num_heads, -1, -1)
+        return merged, 2
