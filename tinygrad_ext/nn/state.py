@@ -85,7 +85,8 @@ class Saving:
             prefix: put in front of every name.
             keep_vars: return the parameters themselves; by default detached tensors on the same memory.
 
-        The three may be given by position too, which is deprecated. ``_metadata`` of the result holds each module's ``_version``, and for a plugin's module its name and owner.
+        The three may be given by position too, which is deprecated. ``_metadata`` of the result holds each module's
+        ``_version``, and for a plugin's module its name and owner.
         """
         if args:
             destination, prefix, keep_vars = _by_position(args, destination, prefix, keep_vars)
