@@ -7,6 +7,7 @@ from tinygrad_ext.core.call.boundary import boundary
 
 from . import constraints
 from .distribution import Distribution
+from .exp_family import ExponentialFamily
 from .utils import all_true, broadcast_all, euler_constant
 
 
@@ -77,7 +78,7 @@ class Uniform(Distribution):
 
 
 @boundary
-class Exponential(Distribution):
+class Exponential(ExponentialFamily):
     """The exponential distribution with the density ``rate * exp(-rate * x)``.
 
     Raises:
@@ -131,6 +132,15 @@ class Exponential(Distribution):
     def entropy(self):
         """The entropy."""
         return 1 - self.rate.log()
+
+    _mean_carrier_measure = 0
+
+    @property
+    def _natural_params(self):
+        return (-self.rate,)
+
+    def _log_normalizer(self, x):
+        return -tg.log(-x)
 
 
 @boundary

@@ -7,11 +7,12 @@ from tinygrad_ext.core.call.boundary import boundary
 
 from . import constraints
 from .discrete import _Binary
+from .exp_family import ExponentialFamily
 from .utils import clamp_probs, lazy_property, logits_to_probs
 
 
 @boundary
-class ContinuousBernoulli(_Binary):
+class ContinuousBernoulli(_Binary, ExponentialFamily):
     """Numbers x between 0 and 1 with the density ``probs ** x * (1 - probs) ** (1 - x)``, scaled.
 
     Args:
@@ -46,7 +47,19 @@ class ContinuousBernoulli(_Binary):
     def _log_odds(self, probs):
         return tg.log1p(-probs) - tg.log(probs)
 
-    def _log_normalizer(self):
+    @property
+    def _natural_params(self):
+        return (self.logits,)
+
+    def _log_normalizer(self, x):
+        """The logarithm of ``(exp(x) - 1) / x``, by its series around zero."""
+        near = (x > self._lims[0] - 0.5) & (x <= self._lims[1] - 0.5)
+        away = tg.where(near, 1.0, x)
+        square = x.square()
+        series = x / 2 + square / 24 - square.square() / 2880
+        return tg.where(near, series, tg.expm1(away).abs().log() - away.abs().log())
+
+    def _log_scale(self):
         probs = self._cut_probs()
         formula = self._log_odds(probs).abs().log() - (1 - 2 * probs).abs().log()
         x = (self.probs - 0.5).square()
@@ -82,7 +95,7 @@ class ContinuousBernoulli(_Binary):
         """The logarithm of the density."""
         value = self._checked(value)
         logits = self.logits
-        return logits * value - tg.nn.functional.softplus(logits) + self._log_normalizer()
+        return logits * value - tg.nn.functional.softplus(logits) + self._log_scale()
 
     def cdf(self, value):
         """The probability of what is not above ``value``."""
@@ -100,4 +113,4 @@ class ContinuousBernoulli(_Binary):
     def entropy(self):
         """The entropy."""
         log0, log1 = tg.log1p(-self.probs), tg.log(self.probs)
-        return self.mean * (log0 - log1) - self._log_normalizer() - log0
+        return self.mean * (log0 - log1) - self._log_scale() - log0

@@ -7,6 +7,7 @@ from tinygrad_ext.core.call.boundary import boundary
 
 from . import constraints
 from .distribution import Distribution
+from .exp_family import ExponentialFamily
 from .utils import all_true, broadcast_all, lazy_property, logits_to_probs, probs_to_logits
 
 
@@ -52,7 +53,7 @@ class _Binary(Distribution):
 
 
 @boundary
-class Bernoulli(_Binary):
+class Bernoulli(_Binary, ExponentialFamily):
     """One with probability ``probs``, else zero.
 
     Raises:
@@ -62,6 +63,14 @@ class Bernoulli(_Binary):
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.boolean
     has_enumerate_support = True
+    _mean_carrier_measure = 0
+
+    @property
+    def _natural_params(self):
+        return (self.logits,)
+
+    def _log_normalizer(self, x):
+        return tg.logaddexp(x, tg.zeros_like(x))
 
     @property
     def mean(self):

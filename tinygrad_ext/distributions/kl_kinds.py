@@ -46,8 +46,8 @@ def _binomial(p, q):
 
 @register_kl(ContinuousBernoulli, ContinuousBernoulli)
 def _continuous_bernoulli(p, q):
-    own = p._log_normalizer() + tg.log1p(-p.probs)
-    return p.mean * (p.logits - q.logits) + own - q._log_normalizer() - tg.log1p(-q.probs)
+    own = p._log_scale() + tg.log1p(-p.probs)
+    return p.mean * (p.logits - q.logits) + own - q._log_scale() - tg.log1p(-q.probs)
 
 
 @register_kl(Gamma, Gamma)
@@ -132,7 +132,8 @@ def _exponential_family(p, q):
     """The Bregman divergence of the normalizer, where both are of one type."""
     if type(p) is not type(q):
         raise NotImplementedError(
-            f"The cross KL-divergence between different exponential families cannot be computed: {type(p)}, {type(q)}"
+            "The cross KL-divergence between different exponential families cannot be computed: "
+            f"{type(p).__name__} and {type(q).__name__} need a function of their own; add it with register_kl"
         )
     ours = [param.detach().requires_grad_() for param in p._natural_params]
     theirs = q._natural_params

@@ -121,7 +121,7 @@ def _to_uniform(p, q):
 @register_kl(Beta, ContinuousBernoulli)
 @register_kl(Uniform, ContinuousBernoulli)
 def _to_continuous_bernoulli(p, q):
-    inside = -p.mean * q.logits - tg.log1p(-q.probs) - q._log_normalizer() - p.entropy()
+    inside = -p.mean * q.logits - tg.log1p(-q.probs) - q._log_scale() - p.entropy()
     return tg.where((p.low < 0) | (p.high > 1), tg.inf, inside) if isinstance(p, Uniform) else inside
 
 

@@ -7,6 +7,7 @@ from tinygrad_ext.core.call.boundary import boundary
 
 from . import constraints
 from .distribution import Distribution
+from .exp_family import ExponentialFamily
 from .transformed import TransformedDistribution
 from .transforms import AbsTransform
 from .utils import broadcast_all, euler_constant
@@ -38,7 +39,7 @@ class _LocationScale(Distribution):
 
 
 @boundary
-class Normal(_LocationScale):
+class Normal(_LocationScale, ExponentialFamily):
     """The normal distribution with mean ``loc`` and standard deviation ``scale``.
 
     Raises:
@@ -81,6 +82,16 @@ class Normal(_LocationScale):
     def entropy(self):
         """The entropy, which depends on the scale alone."""
         return 0.5 + math.log(2 * math.pi) / 2 + self.scale.log()
+
+    _mean_carrier_measure = 0
+
+    @property
+    def _natural_params(self):
+        precision = self.scale.pow(-2)
+        return self.loc * precision, -precision / 2
+
+    def _log_normalizer(self, x, y):
+        return x.square() / (-4 * y) + tg.log(-math.pi / y) / 2
 
 
 @boundary
