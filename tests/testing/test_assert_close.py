@@ -126,3 +126,24 @@ def test_tolerances_are_the_largest_of_the_dtypes():
         default_tolerances(3)
     with pytest.raises(ValueError, match="got none"):
         default_tolerances()
+
+
+@pytest.mark.parametrize("layout", ["coo", "csr", "csc"])
+def test_sparse_tensors_are_compared_by_their_parts(layout):
+    def made(rows):
+        table = tg.tensor(rows)
+        return table.to_sparse() if layout == "coo" else getattr(table, f"to_sparse_{layout}")()
+
+    one = made([[1.0, 0.0], [0.0, 2.0]])
+    tg.testing.assert_close(one, made([[1.0, 0.0], [0.0, 2.0 + 1e-7]]))
+    tg.testing.assert_close(one, one.to_dense(), check_layout=False)
+    name = layout.upper()
+    for other, words in (
+        ([[1.0, 0.0], [0.0, 3.0]], f"Sparse {name} values are not close"),
+        ([[0.0, 1.0], [2.0, 0.0]], f"Sparse {name} .*indices are not equal"),
+        ([[1.0, 1.0], [1.0, 2.0]], f"specified values in sparse {name} tensors does not match: 2 != 4"),
+    ):
+        with pytest.raises(AssertionError, match=words):
+            tg.testing.assert_close(one, made(other))
+    with pytest.raises(AssertionError, match="attribute 'layout' do not match"):
+        tg.testing.assert_close(one, one.to_dense())

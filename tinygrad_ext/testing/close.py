@@ -230,14 +230,47 @@ def _tensors(actual, expected, rules):
     _same_attributes(actual, expected, rules)
     if actual.is_meta or expected.is_meta:
         return  # no values to compare
-    rtol, atol = _tolerances(rules, actual.dtype, expected.dtype)
+    if str(actual.layout) != str(expected.layout):
+        actual, expected = (t if str(t.layout) == "torch.strided" else t.to_dense() for t in (actual, expected))
+    if str(actual.layout) == "torch.strided":
+        _values(actual, expected, _tolerances(rules, actual.dtype, expected.dtype), rules.equal_nan)
+    else:
+        _sparse(actual, expected, rules)
+
+
+# What the parts of a sparse layout are called in messages, and by which methods they are asked for, the values last.
+_PARTS = {
+    "torch.sparse_coo": ("COO", ("indices", "values")),
+    "torch.sparse_csr": ("CSR", ("crow_indices", "col_indices", "values")),
+    "torch.sparse_csc": ("CSC", ("ccol_indices", "row_indices", "values")),
+}
+
+
+def _sparse(actual, expected, rules):
+    """Compares the parts of two tensors of one sparse layout: numbers that are not written down agree with no zero."""
+    layout, parts = _PARTS[str(actual.layout)]
+    if layout == "COO":
+        actual, expected = actual.coalesce(), expected.coalesce()
+    if actual.values().shape[0] != expected.values().shape[0]:
+        raise AssertionError(
+            f"The number of specified values in sparse {layout} tensors does not match: "
+            f"{actual.values().shape[0]} != {expected.values().shape[0]}"
+        )
+    for part in parts:
+        one, other = getattr(actual, part)(), getattr(expected, part)()
+        tolerances = _tolerances(rules, one.dtype, other.dtype) if part == "values" else (0.0, 0.0)
+        _values(one, other, tolerances, rules.equal_nan, f"Sparse {layout} {part}")
+
+
+def _values(actual, expected, tolerances, equal_nan, what="Tensor-likes"):
+    rtol, atol = tolerances
     dtype = tg.promote_types(actual.dtype, expected.dtype)
     if not dtype.is_floating_point and not dtype.is_complex:
         dtype = tg.int64  # bool and the small integers, whose differences wrap
     actual, expected = actual.to(dtype), expected.to(dtype)
-    matches = _matches(actual, expected, rtol, atol, rules.equal_nan)
+    matches = _matches(actual, expected, rtol, atol, equal_nan)
     if not matches.all():
-        raise AssertionError(_difference(actual, expected, matches, rtol, atol))
+        raise AssertionError(_difference(actual, expected, matches, rtol, atol, what))
 
 
 def _same_attributes(actual, expected, rules):
@@ -248,8 +281,10 @@ def _same_attributes(actual, expected, rules):
         ("dtype", rules.dtype),
         ("stride()", rules.stride),
     ):
+        if not wanted or (name == "stride()" and "torch.strided" not in (str(actual.layout), str(expected.layout))):
+            continue
         one, other = (t.stride() if name == "stride()" else getattr(t, name) for t in (actual, expected))
-        if wanted and one != other:
+        if one != other:
             raise AssertionError(f"The values for attribute '{name}' do not match: {one} != {other}.")
 
 
@@ -265,7 +300,7 @@ def _matches(actual, expected, rtol, atol, equal_nan):
     return same
 
 
-def _difference(actual, expected, matches, rtol, atol):
+def _difference(actual, expected, matches, rtol, atol, what):
     """The text: how many elements differ, and the greatest differences with their places."""
     gap = (actual - expected).abs()
     relative = gap / expected.abs()
@@ -273,7 +308,7 @@ def _difference(actual, expected, matches, rtol, atol):
         return _scalars(actual.item(), expected.item(), gap.item(), relative.item(), rtol, atol)
     count, total = matches.numel() - int(matches.sum()), matches.numel()
     lines = [
-        f"Tensor-likes are not {'close' if rtol or atol else 'equal'}!",
+        f"{what} are not {'close' if rtol or atol else 'equal'}!",
         "",
         f"Mismatched elements: {count} / {total} ({count / total:.1%})",
     ]
