@@ -233,6 +233,42 @@ def test_a_sequence_has_the_same_bits_whatever_stands_beside_it(name, width):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_the_number_of_threads_changes_no_bit_of_gradients(kind):
+    layer, x = getattr(nn, kind)(40, 64, bidirectional=True), tg.randn(6, 70, 40, requires_grad=True)
+    before, found = tg.get_num_threads(), []
+    try:
+        for threads in (1, 2, 4):
+            tg.set_num_threads(threads)
+            out = layer(x)[0]
+            found.append([out, *tg.autograd.grad(out.square().sum(), [x, *layer.parameters()])])
+    finally:
+        tg.set_num_threads(before)
+    assert all(tg.equal(a, b) for other in found[1:] for a, b in zip(found[0], other))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_states_of_another_number_of_layers_are_refused_but_for_more_of_an_lstm(kind):
+    op, layer, x = (
+        {"LSTM": tg.lstm, "GRU": tg.gru, "RNN": tg.rnn_tanh}[kind],
+        getattr(nn, kind)(3, 4),
+        tg.randn(5, 2, 3),
+    )
+
+    def run(count):
+        h = tg.ones(count, 2, 4)
+        hx = [h, h] if kind == "LSTM" else h
+        return op(x, hx, [*layer.parameters()], True, 1, 0.0, False, False, False)[0]
+
+    with pytest.raises(IndexError if kind == "LSTM" else RuntimeError, match="hx has 0 states of layers"):
+        run(0)
+    if kind == "LSTM":
+        assert tg.equal(run(2), run(1))
+    else:
+        with pytest.raises(RuntimeError, match="hx has 2 states of layers, but expected 1"):
+            run(2)
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_layers_wider_than_a_part_of_the_sum_equal_their_cells(kind):
     layer, cell = getattr(nn, kind)(3, 300), getattr(nn, kind + "Cell")(3, 300)
     cell.load_state_dict({name.removesuffix("_l0"): w for name, w in layer.state_dict().items()})

@@ -89,13 +89,14 @@ def run_layers(kind, x, state, params, has_biases, num_layers, dropout, train, b
     if x.shape[0] == 0:
         raise RuntimeError(f"Expected sequence length to be larger than 0 in RNN: {kind}() got {list(x.shape)}")
     sizes, last, count = sizes or (), [], num_layers * directions
+    whole = [_held(kind, s, count) for s in state]
     for layer in range(num_layers):
         outputs = []
         for direction in range(directions):
             at = layer * directions + direction
             own = params[at * each : (at + 1) * each]
             biases, project = own[2:4] if has_biases else (None, None), own[least] if each > least else None
-            start = [s.narrow(0, at, 1) for s in state] if count > 1 else state
+            start = [s if one else s.narrow(0, at, 1) for s, one in zip(state, whole)]
             out, *end = _direction(kind, x, start, own, biases, project, sizes, direction == 1)
             outputs.append(out)
             last.append(end)
@@ -105,6 +106,16 @@ def run_layers(kind, x, state, params, has_biases, num_layers, dropout, train, b
     if count == 1:
         return x, *last[0]
     return x, *(tg.cat(parts) for parts in zip(*last))
+
+
+def _held(kind, state, count):
+    """Whether there is one state and no other; those beyond `count` are left out by an LSTM alone, as in PyTorch."""
+    held = state.shape[0]
+    if held != count and (kind != "lstm" or held < count):
+        raise (IndexError if kind == "lstm" else RuntimeError)(
+            f"{kind}(): hx has {held} states of layers, but expected {count}: the number of layers times directions"
+        )
+    return held == 1
 
 
 def _sequence(kind):
@@ -248,6 +259,11 @@ for _kind in STEPS:
             (lambda k=_kind: _too_few(k, 7), RuntimeError, "7 weights do not go with 1 layers"),
             (lambda k=_kind: _too_few(k, 4, 0), RuntimeError, "num_layers must be at least 1, but got 0"),
             (lambda k=_kind: _too_few(k, 4, -1), RuntimeError, "num_layers must be at least 1, but got -1"),
+            (
+                lambda k=_kind: _too_few(k, 8, 2),
+                IndexError if _two else RuntimeError,
+                "hx has 1 states of layers, but expected 2",
+            ),
         ],
         doc=f"Layers of {SAID[_kind]} over input (steps, batch, features), with batch_first (batch, steps, features); "
         "hx: first states (layers times directions, batch, features). Returns outputs of the last layer and the last "
