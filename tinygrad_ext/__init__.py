@@ -101,9 +101,12 @@ _LAZY_NAMES = {
     **dict.fromkeys(
         (
             "_assert",
+            "affine_grid_generator",
             "alpha_dropout_",
             "dropout_",
+            "embedding_renorm_",
             "feature_alpha_dropout_",
+            "feature_dropout_",
             "get_device",
             "index_put_",
             "is_conj",
@@ -111,6 +114,7 @@ _LAZY_NAMES = {
             "is_neg",
             "is_nonzero",
             "is_same_size",
+            "native_norm",
             "to_dlpack",
             "typename",
         ),

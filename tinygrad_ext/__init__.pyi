@@ -113,6 +113,10 @@ class _max_result(_NamedTuple):
     values: Tensor
     indices: Tensor
 
+class _max_pool1d_with_indices_result(_NamedTuple):
+    values: Tensor
+    indices: Tensor
+
 class _median_result(_NamedTuple):
     values: Tensor
     indices: Tensor
@@ -355,6 +359,9 @@ def acosh_(input: Tensor) -> Tensor:
 def adaptive_avg_pool1d(input: Tensor, output_size: _int | _Sequence[_int]) -> Tensor:
     """Mean of each of output_size windows that cover the signal evenly."""
     ...
+def adaptive_max_pool1d(input: Tensor, output_size: _int | _Sequence[_int]) -> tuple[Tensor, Tensor]:
+    """Largest element of each of output_size windows that cover the input evenly, and its place."""
+    ...
 def add(input: Tensor | _Scalar, other: Tensor | _Scalar, *, alpha: _Scalar | Tensor = 1, out: Tensor | None = None) -> Tensor:
     """self + alpha * other, element by element, with broadcasting."""
     ...
@@ -382,6 +389,7 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: _Scalar | Tensor = 
 def adjoint(input: Tensor) -> Tensor:
     """The last two dimensions exchanged, conjugated when complex: a view of real numbers."""
     ...
+def affine_grid_generator(theta: _Any, size: _Any, align_corners: _Any) -> _Any: ...
 def alias_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """What alias gives, in memory of its own."""
     ...
@@ -958,6 +966,7 @@ def embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_b
 def embedding_dense_backward(grad_output: Tensor, indices: Tensor, num_weights: _int, padding_idx: _int, scale_grad_by_freq: _bool) -> Tensor:
     """Sum of the gradients of each row that embedding looked up."""
     ...
+def embedding_renorm_(input: Tensor, indices: _Any, max_norm: _float, norm_type: _float) -> Tensor: ...
 @_overload
 def empty(size: _Sequence[_int], *, dtype: _dtype | _b.type | None = None, layout: _layout | None = None, device: _device | _b.str | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False, memory_format: _memory_format | None = None, out: Tensor | None = None) -> Tensor:
     """Tensor of the given size whose elements are not set."""
@@ -1037,6 +1046,10 @@ def feature_alpha_dropout(input: Tensor, p: _float, train: _bool) -> Tensor:
     """Noise for networks of selu that keeps mean and variance: channels are set to selu's limit on the left with probability p, and all are scaled (Klambauer et al."""
     ...
 def feature_alpha_dropout_(input: Tensor, p: _float, train: _Any) -> Tensor: ...
+def feature_dropout(input: Tensor, p: _float, train: _bool) -> Tensor:
+    """Dropout of whole channels of (N, C, ...)."""
+    ...
+def feature_dropout_(input: Tensor, p: _float, train: _Any) -> Tensor: ...
 from tinygrad_ext import fft as fft
 @_overload
 def fill(input: Tensor, value: _Scalar | Tensor) -> Tensor:
@@ -1527,6 +1540,9 @@ def max(input: Tensor, dim: _int, keepdim: _bool = False, *, out: tuple[Tensor, 
 def max_pool1d(input: Tensor, kernel_size: _int | _Sequence[_int], stride: _int | _Sequence[_int] | None = None, padding: _int | _Sequence[_int] = ..., dilation: _int | _Sequence[_int] = ..., ceil_mode: _bool = False) -> Tensor:
     """Largest element of each window of (N, C, L), with or without N."""
     ...
+def max_pool1d_with_indices(input: Tensor, kernel_size: _int | _Sequence[_int], stride: _int | _Sequence[_int] | None = None, padding: _int | _Sequence[_int] = ..., dilation: _int | _Sequence[_int] = ..., ceil_mode: _bool = False) -> _max_pool1d_with_indices_result:
+    """Largest element of each window, and its place."""
+    ...
 def max_pool2d(input: Tensor, kernel_size: _int | _Sequence[_int], stride: _int | _Sequence[_int] | None = None, padding: _int | _Sequence[_int] = ..., dilation: _int | _Sequence[_int] = ..., ceil_mode: _bool = False) -> Tensor:
     """Largest element of each window of (N, C, H, W), with or without N."""
     ...
@@ -1640,12 +1656,16 @@ def native_batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None,
 def native_channel_shuffle(input: Tensor, groups: _int) -> Tensor:
     """channel_shuffle under the name of its kernel in PyTorch."""
     ...
+def native_dropout(input: Tensor, p: _float, train: _bool | None) -> tuple[Tensor, Tensor]:
+    """dropout, and which elements were kept."""
+    ...
 def native_group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, N: _int, C: _int, HxW: _int, group: _int, eps: _float) -> _native_group_norm_result:
     """group_norm, and the mean and 1 / sqrt(variance + eps) of each example's groups."""
     ...
 def native_layer_norm(input: Tensor, normalized_shape: _Sequence[_int], weight: Tensor | None, bias: Tensor | None, eps: _float) -> _native_layer_norm_result:
     """layer_norm, and the mean and 1 / sqrt(variance + eps) of each part, in dimensions of size 1, which carry no gradient."""
     ...
+def native_norm(input: Tensor, p: _float = 2, dim: _Sequence[_int] = ..., keepdim: _bool = False, dtype: _dtype | None = None) -> _Any: ...
 def ne(input: Tensor, other: Tensor | _Scalar, *, out: Tensor | None = None) -> Tensor:
     """self != other, element by element."""
     ...

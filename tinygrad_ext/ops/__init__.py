@@ -111,6 +111,7 @@ FAMILIES = (
     "positional",
     "boxes",
     "table_forms",
+    "top_forms",
 )
 # compiled modules whose kernels the records name
 NATIVE = (

@@ -164,7 +164,7 @@ for _n, _samples in ((1, _max1d), (2, _max2d)):
         kernel=_name,
         types="int float",
         variants="function",
-        where="nn.functional",
+        where=". nn.functional" if _n == 1 else "nn.functional",
         samples=_samples,
         grad=max_rule(_n),
         jvp=forward.pooled(_n),

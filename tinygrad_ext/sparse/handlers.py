@@ -258,10 +258,18 @@ def sum(self, dim=None, *, dtype=None):
     return values.sum() if dim is None else from_dense(self.to_dense(dtype).sum(dim))
 
 
-@handler("norm")
-def norm(self, p=2, *args, **kwargs):
-    """Of the stored elements."""
-    return _once(self)._parts[1].norm(p, *args, **kwargs)
+@handler("norm", "native_norm")
+def norm(self, p=2, dim=None, keepdim=False, dtype=None):
+    """Of all stored elements."""
+    dims = {d % self.dim() for d in ([dim] if isinstance(dim, int) else dim or range(self.dim()))}
+    if len(dims) != self.dim():
+        raise RuntimeError(
+            "norm_sparse currently only supports full reductions, so 'dim' must either be empty or contain all "
+            f"dimensions of the input, got {dim}: to_dense() first"
+        )
+    if keepdim:
+        raise RuntimeError("norm_sparse currently does not support keepdim=True: to_dense() first")
+    return _once(self)._parts[1].norm(2 if p is None else p, dtype=dtype)
 
 
 @handler("vector_norm")

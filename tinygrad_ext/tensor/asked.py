@@ -7,10 +7,12 @@ from tinygrad_ext.core.call.op_tables import functions as _functions
 from tinygrad_ext.core.call.overridable import overridable as _overridable
 from tinygrad_ext.core.data.tensor import Tensor as _Tensor
 
-_DROPOUTS = ("dropout_", "alpha_dropout_", "feature_alpha_dropout_")
+_DROPOUTS = ("dropout_", "alpha_dropout_", "feature_alpha_dropout_", "feature_dropout_")
 __all__ = [
     *_DROPOUTS,
     "_assert",
+    "affine_grid_generator",
+    "embedding_renorm_",
     "get_device",
     "index_put_",
     "is_conj",
@@ -18,6 +20,7 @@ __all__ = [
     "is_neg",
     "is_nonzero",
     "is_same_size",
+    "native_norm",
     "to_dlpack",
     "typename",
 ]
@@ -77,6 +80,28 @@ def to_dlpack(tensor):
     return tensor.__dlpack__()
 
 
+@_overridable
+def affine_grid_generator(theta, size, align_corners):
+    """nn.functional.affine_grid with all arguments."""
+    if len(size) not in (4, 5):
+        raise RuntimeError(
+            f"AffineGridGenerator needs 4d (spatial) or 5d (volumetric) inputs: affine_grid_generator got {[*size]}"
+        )
+    return _functions["nn.functional.affine_grid"](theta, size, align_corners)
+
+
+@_overridable
+def embedding_renorm_(input, indices, max_norm, norm_type):
+    """Shorten the rows that indices name to a norm_type-norm of at most max_norm, in place, without a gradient."""
+    return input.copy_(_functions["_fused._embedding_renorm"](input.detach(), indices, max_norm, norm_type))
+
+
+@_overridable
+def native_norm(input, p=2, dim=(), keepdim=False, dtype=None):
+    """`norm` under the name that PyTorch has for sparse tensors; no dim: over all."""
+    return input.norm(2 if p is None else p, dim if isinstance(dim, int) else dim or None, keepdim, dtype=dtype)
+
+
 def _in_place(name):
     def dropout_(input, p, train):
         return input.copy_(_functions[name](input, p, train))
@@ -86,7 +111,7 @@ def _in_place(name):
     return _overridable(dropout_)
 
 
-dropout_, alpha_dropout_, feature_alpha_dropout_ = (_in_place(name[:-1]) for name in _DROPOUTS)
+dropout_, alpha_dropout_, feature_alpha_dropout_, feature_dropout_ = (_in_place(name[:-1]) for name in _DROPOUTS)
 
 
 @_boundary
