@@ -371,3 +371,15 @@ def test_gradients_of_convolutions_without_positions_are_zeros(groups, channels)
         assert grad.shape == (batch, channels, 1) and not grad.any()
         found = tg.nn.grad.conv1d_weight(tg.ones(batch, channels, 1), weight.shape, tg.ones(batch, 4, 0), groups=groups)
         assert found.shape == weight.shape and not found.any()
+
+
+@pytest.mark.parametrize("dtype", [tg.float32, tg.float64])
+@pytest.mark.parametrize("kernel, stride, size", [(1, 2, 2), (1, 3, 3), (2, 2, 3), (2, 3, 4)])
+def test_elements_that_the_only_window_leaves_out_have_no_gradient(kernel, stride, size, dtype):
+    for images, channels, outputs in ((1, 512, 512), (2, 256, 512), (8, 64, 128)):
+        x = tg.ones(images, channels, size, size, dtype=dtype, requires_grad=True)
+        w = tg.full((outputs, channels, kernel, kernel), 0.5, dtype=dtype)
+        F.conv2d(x, w, stride=stride).sum().backward()
+        wanted = tg.zeros_like(x)
+        wanted[..., :kernel, :kernel] = outputs / 2
+        assert x.grad.equal(wanted)

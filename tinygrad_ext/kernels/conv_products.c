@@ -220,8 +220,9 @@ int tgx_conv_product_input_grad(tgx_call *c, const tgx_conv_sizes *g, const tgx_
     const ptrdiff_t o = g->outputs, k = depth(g), n = windows(g);
     char *columns = turns(g) ? c->scratch : out->data;
     if (joined(g, grad->dtype) > 1) return multiply_joined(c, g, grad, w, 1, 0);
-    if (n == 1) return multiply(c, g, grad->dtype, (tgx_shape){g->n, k, o, o, 1, k, 1, k, 1}, grad->data, w->data, columns, 0, 1, (int64_t[]){0, 0, 0});
-    int code = multiply(c, g, grad->dtype, (tgx_shape){k, n, o, 1, k, n, 1, n, 1}, w->data, grad->data, columns, 0, g->n, (int64_t[]){0, o * n, k * n});
+    int code;
+    if (n == 1) code = multiply(c, g, grad->dtype, (tgx_shape){g->n, k, o, o, 1, k, 1, k, 1}, grad->data, w->data, columns, 0, 1, (int64_t[]){0, 0, 0});
+    else code = multiply(c, g, grad->dtype, (tgx_shape){k, n, o, 1, k, n, 1, n, 1}, w->data, grad->data, columns, 0, g->n, (int64_t[]){0, o * n, k * n});
     return code || !turns(g) ? code : turn(c, g, out->data, tgx_itemsize[out->dtype], 1);
 }
 
