@@ -73,7 +73,8 @@ COMPILER = [word for word in (os.environ.get("CC") or sysconfig.get_config_var("
 KERNEL_FLAGS = [*CFLAGS, "-Wall", "-fwrapv", "-fPIC", *([] if DEBUG or SANITIZE else ["-O3"]), "-Itinygrad_ext/kernels"]
 # Pointwise loops have a body for each layout that is worth one: what compilers add for strides of one would never run.
 POINTWISE_FLAGS = ["-fno-version-loops-for-strides"]
-# Kernels throw nothing and call nobody who does: no tables of how to leave them. What runs a plugin's functions has them.
+# Kernels throw nothing and call nobody who does: no tables of how to leave them, but for what runs
+# functions of plugins.
 LEAF_FLAGS = [] if DEBUG or SANITIZE else ["-fno-asynchronous-unwind-tables"]
 CALLS_PLUGINS = {"alone", "parallel", "plan", "program"}
 # What every x86 processor can run is half as much code so, for those without AVX2.
