@@ -111,25 +111,44 @@ static int embedding_backward_shape(tgx_call *c) {
     return 0;
 }
 
-enum { COLUMNS = 16 };         /* that a thread takes at least */
+enum { COLUMNS = 16, WIDE = 512, BLOCK = 256 };    /* columns that a thread takes at least; those of a row that pay for taking some; indices */
 
-/* Columns lo to hi, in steps of COLUMNS. */
-#define ADD_ROWS(T) static int add_rows_##T(void *given, ptrdiff_t lo, ptrdiff_t hi) { \
-    rows_t *job = given; \
-    const int64_t first = lo * COLUMNS, width = (hi * COLUMNS < job->width ? hi * COLUMNS : job->width) - first; \
-    const T *g = (const T *)job->from + first; \
-    for (int64_t i = 0; i < job->n; i++, g += job->width) { \
+/* Of rows lo to hi, or of columns lo to hi in steps of COLUMNS. A thread that has some of the rows picks their indices without a
+ * branch first. */
+#define ADD_ROWS(T) \
+static inline void add_row_##T(const rows_t *job, int64_t i, int64_t row, int64_t first, int64_t width) { \
+    const T *g = (const T *)job->from + i * job->width + first; \
+    T *to = (T *)job->to + row * job->width + first; \
+    if (job->often) { \
+        const T scale = (T)1 / (T)job->often[row]; \
+        for (int64_t k = 0; k < width; k++) to[k] += g[k] * scale; \
+    } else \
+        for (int64_t k = 0; k < width; k++) to[k] += g[k]; \
+} \
+static int add_all_##T(rows_t *job, int64_t first, int64_t width) { \
+    for (int64_t i = 0; i < job->n; i++) { \
         const int64_t row = tgx_once(job->at + i); \
         if (row < 0 || row >= job->rows) return outside(job, row); \
-        if (row == job->padding) continue; \
-        T *to = (T *)job->to + row * job->width + first; \
-        if (job->often) { \
-            const T scale = (T)1 / (T)job->often[row]; \
-            for (int64_t k = 0; k < width; k++) to[k] += g[k] * scale; \
-        } else \
-            for (int64_t k = 0; k < width; k++) to[k] += g[k]; \
+        if (row != job->padding) add_row_##T(job, i, row, first, width); \
     } \
-    return 0; }
+    return 0; \
+} \
+static int add_rows_##T(void *given, ptrdiff_t lo, ptrdiff_t hi) { \
+    rows_t *job = given; \
+    int64_t at[BLOCK], row[BLOCK]; \
+    if (job->width > WIDE) return add_all_##T(job, lo * COLUMNS, (hi * COLUMNS < job->width ? hi * COLUMNS : job->width) - lo * COLUMNS); \
+    if (hi - lo == job->rows) return add_all_##T(job, 0, job->width); \
+    for (int64_t start = 0, n = 0; start < job->n; start += BLOCK, n = 0) { \
+        for (int64_t i = start; i < job->n && i < start + BLOCK; i++) { \
+            const int64_t r = tgx_once(job->at + i); \
+            if (r < 0 || r >= job->rows) return outside(job, r); \
+            at[n] = i, row[n] = r; \
+            n += (r >= lo) & (r < hi) & (r != job->padding); \
+        } \
+        for (int64_t i = 0; i < n; i++) add_row_##T(job, at[i], row[i], 0, job->width); \
+    } \
+    return 0; \
+}
 ADD_ROWS(float)
 ADD_ROWS(double)
 
@@ -150,8 +169,9 @@ static int embedding_backward_run(tgx_call *c) {
     }
     rows_t job = {at, often, tgx_in(c, 0)->data, out->data, indices->count, width, tgx_int(c, 2), tgx_int(c, 3)};
     const int single = out->dtype == TGX_F32 || out->dtype == TGX_C64;
-    return ended(c, &job, tgx_range_once(c, single ? add_rows_float : add_rows_double, &job, (width + COLUMNS - 1) / COLUMNS,
-                                         1 + TGX_SMALL / (COLUMNS * (1 + indices->count))));
+    const int64_t parts = width > WIDE ? (width + COLUMNS - 1) / COLUMNS : job.rows;
+    return ended(c, &job, tgx_range_once(c, single ? add_rows_float : add_rows_double, &job, parts,
+                                         1 + TGX_SMALL * parts / (1 + width * indices->count)));
 }
 TGX_KERNEL(embedding_backward, embedding_backward_shape, embedding_backward_run, 0)
 

@@ -30,9 +30,10 @@
 #define FEWEST_SPINS 16
 #define SHORT_GAP 50000 /* ns between two regions for which a worker stays awake */
 #define LONGEST_WAIT 500000 /* ns that a caller stays awake for chunks of others */
-#define VAIN_WAKE 10000 /* ns that are booked for a region in which no worker helped */
+#define VAIN_WAKE 2000 /* ns that are booked for a region in which no worker helped, besides what waking them took */
 #define MOST_LOSS 100000 /* ns that splitting may cost more than it saves before the caller goes alone */
 #define MOST_CREDIT 1000000
+#define FIRST_CREDIT 300000 /* threads begin slowly */
 #define ALONE 20 /* times the loss: splitting in vain costs a twentieth at most */
 #define WORKER_STACK ((size_t)4 << 20) /* musl and macOS give threads too little for a BLAS */
 #define CACHE_LINE 64
@@ -54,7 +55,7 @@ static struct {
     pthread_mutex_t lock;
     pthread_cond_t wake, finished_all;
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER,
-          .finished_all = PTHREAD_COND_INITIALIZER};
+          .finished_all = PTHREAD_COND_INITIALIZER, .balance = FIRST_CREDIT};
 
 static _Atomic int num_threads; /* 0: not asked for yet */
 static _Atomic int threads_chosen;
@@ -108,7 +109,7 @@ static void reset_in_child(void) {
     pool.workers = 0;
     atomic_store(&pool.sleeping, 0);
     atomic_store(&pool.caller_sleeps, 0);
-    atomic_store(&pool.balance, 0);
+    atomic_store(&pool.balance, FIRST_CREDIT);
     atomic_store(&pool.alone, 0);
     atomic_store(&pool.ticket, (uint64_t)generation(atomic_load(&pool.ticket)) << 32);
     atomic_store(&pool.busy, 0);
@@ -272,12 +273,12 @@ static int64_t wait_for_chunks(int64_t worked, int64_t longest) {
     return late > 0 ? late : 0;
 }
 
-/* Book what a region saved: `work` is what the caller's `own` chunks took, `wait` how long it waited for others', of which
- * `waking`. */
-static void settle(uint32_t own, int64_t work, int64_t wait, int64_t waking) {
+/* Book what a region saved: `woke` is what waking others took, `work` the caller's `own` chunks, `wait` how long it waited for
+ * others', of which `waking`. */
+static void settle(uint32_t own, int64_t woke, int64_t work, int64_t wait, int64_t waking) {
     const int64_t saved = work * (pool.chunks - own) / own - wait;
     int64_t balance = atomic_load(&pool.balance);
-    if (own == pool.chunks) balance -= VAIN_WAKE;
+    if (own == pool.chunks) balance -= VAIN_WAKE + woke;
     else if (atomic_load(&pool.late)) balance -= wait;
     else balance += saved > 0 ? saved : -waking;
     if (balance > MOST_CREDIT) balance = MOST_CREDIT;
@@ -289,17 +290,18 @@ static void settle(uint32_t own, int64_t work, int64_t wait, int64_t waking) {
 }
 
 static int run_together(tgx_range_fn fn, void *ctx, ptrdiff_t n, int chunks) {
-    const int64_t begun = now();
-    pool.fn = fn, pool.ctx = ctx, pool.n = n, pool.chunks = (uint32_t)chunks;
     start_workers(tgx_get_num_threads() - 1);
+    pool.fn = fn, pool.ctx = ctx, pool.n = n, pool.chunks = (uint32_t)chunks;
+    const int64_t begun = now();
     atomic_store(&pool.published, begun);
     publish();
+    const int64_t woken = now();
     in_region = 1;
     const uint32_t own = work_along();
     in_region = 0;
-    const int64_t worked = now(), work = worked - begun, chunk = work / own;
+    const int64_t worked = now(), work = worked - woken, chunk = work / own;
     const int64_t waking = wait_for_chunks(worked, chunk < SHORT_GAP ? SHORT_GAP : chunk < LONGEST_WAIT ? chunk : LONGEST_WAIT);
-    settle(own, work, now() - worked, waking);
+    settle(own, woken - begun, work, now() - worked, waking);
     const uint64_t failure = atomic_load(&pool.failure);
     atomic_store(&pool.busy, 0);
     return failure == NO_FAILURE ? 0 : (int)(uint32_t)failure;
@@ -375,7 +377,7 @@ int tgx_threads_chosen(void) { return atomic_load(&threads_chosen); }
 void tgx_set_num_threads(int n) {
     atomic_store(&num_threads, n);
     atomic_store(&threads_chosen, 1);
-    atomic_store(&pool.balance, 0);
+    atomic_store(&pool.balance, FIRST_CREDIT);
     atomic_store(&pool.alone, 0);
     tgx_set_blas_threads(n);
 }

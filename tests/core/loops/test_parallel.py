@@ -140,8 +140,8 @@ import os
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 import test_parallel as t
 t.parallel.set_num_threads(2)
-counts = [len(t.chunks(8)) for _ in range(30)]
-assert counts[0] == 8 and 1 in counts, counts
+assert len(t.chunks(8)) == 8
+assert any(len(t.chunks(8)) == 1 for _ in range(2000))
 t.parallel.set_num_threads(2)
 print(len(t.chunks(8)))
 """
