@@ -8,6 +8,8 @@ from tinygrad_ext.core.call.boundary import boundary
 from . import constraints
 from .distribution import Distribution
 from .exp_family import ExponentialFamily
+from .transformed import OfFormulas
+from .transforms import AffineTransform, ExpTransform, PowerTransform
 from .utils import all_true, broadcast_all, euler_constant
 
 
@@ -144,7 +146,7 @@ class Exponential(ExponentialFamily):
 
 
 @boundary
-class Pareto(Distribution):
+class Pareto(OfFormulas):
     """The Pareto distribution, which starts at ``scale`` and falls with the power ``alpha + 1``.
 
     Raises:
@@ -152,11 +154,13 @@ class Pareto(Distribution):
     """
 
     arg_constraints = {"alpha": constraints.positive, "scale": constraints.positive}
-    has_rsample = True
 
     def __init__(self, scale, alpha, validate_args=None):
         self.scale, self.alpha = broadcast_all(scale, alpha)
         super().__init__(self.scale.size(), validate_args=validate_args)
+
+    def _parts(self):
+        return Exponential(self.alpha, validate_args=False), [ExpTransform(), AffineTransform(0, self.scale)]
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self):
@@ -204,7 +208,7 @@ class Pareto(Distribution):
 
 
 @boundary
-class Weibull(Distribution):
+class Weibull(OfFormulas):
     """The Weibull distribution: ``scale`` times an exponential variable to the power ``1 / concentration``.
 
     Raises:
@@ -213,11 +217,19 @@ class Weibull(Distribution):
 
     arg_constraints = {"scale": constraints.positive, "concentration": constraints.positive}
     support = constraints.positive
-    has_rsample = True
 
     def __init__(self, scale, concentration, validate_args=None):
         self.scale, self.concentration = broadcast_all(scale, concentration)
         super().__init__(self.scale.size(), validate_args=validate_args)
+
+    def _parts(self):
+        base = Exponential(tg.ones_like(self.scale), validate_args=False)
+        return base, [PowerTransform(self.concentration_reciprocal), AffineTransform(0, self.scale)]
+
+    @property
+    def concentration_reciprocal(self):
+        """The power of the exponential variable."""
+        return self.concentration.reciprocal()
 
     def _moment(self, order):
         return tg.exp(tg.lgamma(1 + order / self.concentration))

@@ -85,14 +85,14 @@ class MixtureSameFamily(Distribution):
         apart = (inner.mean - self.mean.unsqueeze(along)).square()
         return (self._weights() * (inner.variance + apart)).sum(along)
 
-    def cdf(self, value):
-        """The probability of what is not above ``value``."""
-        each = self._component_distribution.cdf(self._pad(value))
+    def cdf(self, x):
+        """The probability of what is not above ``x``."""
+        each = self._component_distribution.cdf(self._pad(x))
         return (each * self._mixture_distribution.probs).sum(-1)
 
-    def log_prob(self, value):
+    def log_prob(self, x):
         """The logarithm of the density."""
-        each = self._component_distribution.log_prob(self._pad(self._checked(value)))
+        each = self._component_distribution.log_prob(self._pad(self._checked(x)))
         return tg.logsumexp(each + tg.log_softmax(self._mixture_distribution.logits, dim=-1), dim=-1)
 
     def sample(self, sample_shape=()):

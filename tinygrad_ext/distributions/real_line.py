@@ -6,10 +6,11 @@ import tinygrad_ext as tg
 from tinygrad_ext.core.call.boundary import boundary
 
 from . import constraints
+from .bounded import Uniform
 from .distribution import Distribution
 from .exp_family import ExponentialFamily
-from .transformed import TransformedDistribution
-from .transforms import AbsTransform
+from .transformed import OfFormulas, TransformedDistribution
+from .transforms import AbsTransform, AffineTransform, ExpTransform
 from .utils import broadcast_all, euler_constant
 
 
@@ -172,12 +173,18 @@ class Cauchy(_LocationScale):
 
 
 @boundary
-class Gumbel(_LocationScale):
+class Gumbel(_LocationScale, OfFormulas):
     """The Gumbel distribution of largest values, with its mode at ``loc``.
 
     Raises:
         ValueError: ``scale`` is not positive, if arguments are checked.
     """
+
+    def _parts(self):
+        info, ones = tg.finfo(self.loc.dtype), tg.ones_like(self.scale)
+        base = Uniform(info.tiny * ones, (1 - info.eps) * ones, validate_args=False)
+        logarithm = ExpTransform().inv
+        return base, [logarithm, AffineTransform(0, -ones), logarithm, AffineTransform(self.loc, -self.scale)]
 
     @property
     def mean(self):
@@ -242,9 +249,9 @@ class _Half(TransformedDistribution):
         """The probability of what is not above ``value``."""
         return 2 * self.base_dist.cdf(self._checked(value)) - 1
 
-    def icdf(self, value):
-        """Where the cdf is ``value``."""
-        return self.base_dist.icdf((value + 1) / 2)
+    def icdf(self, prob):
+        """Where the cdf is ``prob``."""
+        return self.base_dist.icdf((prob + 1) / 2)
 
     def entropy(self):
         """The entropy: ln 2 less than on both sides."""

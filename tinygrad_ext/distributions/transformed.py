@@ -118,3 +118,27 @@ class TransformedDistribution(Distribution):
     def icdf(self, value):
         """Where the cdf is ``value``."""
         return self._through(self.base_dist.icdf(self._rising(value)))
+
+
+class OfFormulas(TransformedDistribution):
+    """A distribution with formulas of its own, whose base and transforms are made when somebody asks for them."""
+
+    sample, expand = Distribution.sample, Distribution.expand
+    has_rsample = True
+
+    def __init__(self, batch_shape, validate_args=None):
+        Distribution.__init__(self, batch_shape, validate_args=validate_args)
+
+    def _parts(self):
+        """The base, and the list of transforms."""
+        raise NotImplementedError
+
+    @property
+    def base_dist(self):
+        """What is transformed."""
+        return self._parts()[0]
+
+    @property
+    def transforms(self):
+        """What makes this distribution of the base, the first one first."""
+        return self._parts()[1]
