@@ -36,6 +36,24 @@ def test_divergence_of_different_transforms_is_refused():
         d.kl_divergence(d.Weibull(1.0, 2.0), d.Weibull(2.0, 2.0))
 
 
+WRONG = {
+    "Wishart of nothing": lambda: d.Wishart(3.0),
+    "Wishart of two": lambda: d.Wishart(tg.tensor(3.0), tg.eye(2), tg.eye(2)),
+    "CatTransform": lambda: d.CatTransform([3]),
+    "lengths": lambda: d.CatTransform([d.ExpTransform()], lengths=[1, 2]),
+    "StackTransform": lambda: d.StackTransform([3]),
+    "cat": lambda: d.constraints.cat([3]),
+    "stack": lambda: d.constraints.stack([3]),
+    "PackedSequence": lambda: tg.nn.utils.rnn.PackedSequence(tg.ones(3)),
+}
+
+
+@pytest.mark.parametrize("call", WRONG.values(), ids=WRONG)
+def test_parts_that_are_none_are_asserted_as_in_pytorch(call):
+    with pytest.raises(AssertionError, match="xactly one|must be a|lengths|length 2"):
+        call()
+
+
 def test_words_of_arguments_are_pytorchs():
     assert d.HalfNormal(1.0).icdf(prob=tg.tensor(0.0)).item() == 0
     mixture = d.MixtureSameFamily(d.Categorical(tg.ones(2)), d.Normal(tg.zeros(2), tg.ones(2)))

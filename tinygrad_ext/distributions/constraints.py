@@ -215,6 +215,8 @@ class _Joined(Constraint):
     """Several constraints, each for a part along a dimension; each part has one size or is one slice."""
 
     def __init__(self, cseq, dim=0, lengths=None):
+        if not all(isinstance(c, Constraint) for c in cseq):
+            raise AssertionError("cat and stack: every element of cseq must be a Constraint")
         self.cseq = list(cseq)
         self.dim = dim
         self.lengths = list(lengths) if lengths is not None else [1] * len(self.cseq)

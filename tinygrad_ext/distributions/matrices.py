@@ -33,7 +33,8 @@ class Wishart(GivenMatrix, ExponentialFamily):
         covariance_matrix: one of it, ``precision_matrix`` and ``scale_tril`` is given.
 
     Raises:
-        ValueError: not exactly one of the three, or ``df`` not above the size of the matrix less one.
+        AssertionError: not exactly one of the three is given.
+        ValueError: ``df`` is not above the size of the matrix less one.
     """
 
     arg_constraints = {
@@ -45,6 +46,7 @@ class Wishart(GivenMatrix, ExponentialFamily):
     support = constraints.positive_definite
     has_rsample = True
     _mean_carrier_measure = 0
+    _NOT_ONE = AssertionError
 
     def __init__(self, df, covariance_matrix=None, precision_matrix=None, scale_tril=None, validate_args=None):
         name, matrix = self._one_of(covariance_matrix, precision_matrix, scale_tril)

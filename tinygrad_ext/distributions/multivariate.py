@@ -45,12 +45,13 @@ class GivenMatrix:
     """
 
     _GIVEN = ("covariance_matrix", "precision_matrix", "scale_tril")
+    _NOT_ONE = ValueError
 
     def _one_of(self, *matrices):
         """(name, matrix) of the one that is given."""
         given = [(name, matrix) for name, matrix in zip(self._GIVEN, matrices) if matrix is not None]
         if len(given) != 1:
-            raise ValueError("Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified.")
+            raise self._NOT_ONE("Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified.")
         return given[0]
 
     def _take(self, name, matrix, batch):

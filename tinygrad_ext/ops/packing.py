@@ -21,7 +21,7 @@ def _pack(input, lengths, batch_first):
             f"{lengths.dtype} tensor"
         )
     if input.dim() < 2:
-        raise RuntimeError(f"pack_padded_sequence(): input must have steps and a batch, got {input.dim()} dimensions")
+        raise IndexError(f"pack_padded_sequence(): input must have steps and a batch, got {input.dim()} dimensions")
     counts, (steps, batch) = lengths.tolist(), input.shape[1::-1] if batch_first else input.shape[:2]
     if len(counts) != batch:
         raise RuntimeError(
@@ -125,7 +125,7 @@ op(
     samples=_pack_samples,
     reference=_pack_reference,
     errors=[
-        (lambda: tg._pack_padded_sequence(zeros(3), tg.tensor([1]), False), RuntimeError, "steps and a batch"),
+        (lambda: tg._pack_padded_sequence(zeros(3), tg.tensor([1]), False), IndexError, "steps and a batch"),
         (lambda: tg._pack_padded_sequence(zeros(3, 2), tg.tensor([1]), False), RuntimeError, "got 1 (batch_size=2)"),
         (lambda: tg._pack_padded_sequence(zeros(3, 1), tg.tensor([0]), False), RuntimeError, "greater than 0"),
         (lambda: tg._pack_padded_sequence(zeros(3, 2), tg.tensor([1, 2]), False), RuntimeError, "decreasing order"),

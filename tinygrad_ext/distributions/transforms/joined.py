@@ -87,17 +87,17 @@ class CatTransform(_Parts):
     """A transform for each part along ``dim``, of ``lengths``, one by default.
 
     Raises:
-        ValueError: something in ``tseq`` is no transform, or the lengths are not as many.
+        AssertionError: something in ``tseq`` is no transform, or the lengths are not as many.
     """
 
     def __init__(self, tseq, dim=0, lengths=None, cache_size=0):
         if not all(isinstance(part, Transform) for part in tseq):
-            raise ValueError("CatTransform: every element of tseq must be a Transform")
+            raise AssertionError("CatTransform: every element of tseq must be a Transform")
         super().__init__(cache_size=cache_size)
         self.transforms = [part.with_cache(cache_size) for part in tseq] if cache_size else list(tseq)
         self.lengths = [1] * len(self.transforms) if lengths is None else list(lengths)
         if len(self.lengths) != len(self.transforms):
-            raise ValueError(f"CatTransform: {len(self.transforms)} transforms but {len(self.lengths)} lengths")
+            raise AssertionError(f"CatTransform: {len(self.transforms)} transforms but {len(self.lengths)} lengths")
         self.dim = dim
 
     @property
@@ -153,12 +153,12 @@ class StackTransform(_Parts):
     """A transform for each slice along ``dim``.
 
     Raises:
-        ValueError: something in ``tseq`` is no transform.
+        AssertionError: something in ``tseq`` is no transform.
     """
 
     def __init__(self, tseq, dim=0, cache_size=0):
         if not all(isinstance(part, Transform) for part in tseq):
-            raise ValueError("StackTransform: every element of tseq must be a Transform")
+            raise AssertionError("StackTransform: every element of tseq must be a Transform")
         super().__init__(cache_size=cache_size)
         self.transforms = [part.with_cache(cache_size) for part in tseq] if cache_size else list(tseq)
         self.dim = dim

@@ -37,6 +37,11 @@ class PackedSequence(_Packed):
 
     def __new__(cls, data, batch_sizes=None, sorted_indices=None, unsorted_indices=None):
         if batch_sizes is None:  # a pair, as PyTorch takes it too
+            if not isinstance(data, list | tuple) or len(data) != 2:
+                raise AssertionError(
+                    f"PackedSequence: expected data to be a list or tuple of length 2 where batch_sizes is not given, "
+                    f"but got {type(data).__name__}; use pack_sequence() or pack_padded_sequence()"
+                )
             data, batch_sizes = data
         if unsorted_indices is None:
             unsorted_indices = invert_permutation(sorted_indices)
