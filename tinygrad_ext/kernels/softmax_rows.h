@@ -233,7 +233,9 @@ static int NAME(lse)(void *ctx, ptrdiff_t lo, ptrdiff_t hi) {
         }
         ptrdiff_t w = NAME(place)(job, u, &outer, &first);
         NAME(columns_sum)(x + outer * n * job->inner + first, NULL, n, job->inner, w, m, sum);
-        SIMD for (ptrdiff_t j = 0; j < w; j++) out[outer * job->inner + first + j] = (T)(m[j] + vm_log_f64(sum[j]));
+        T *to = out + outer * job->inner + first;
+        SIMD for (ptrdiff_t j = 0; j < w; j++) sum[j] = vm_log_f64(sum[j]);     /* by itself: vectors */
+        for (ptrdiff_t j = 0; j < w; j++) to[j] = (T)(m[j] + sum[j]);
     }
     return 0;
 }
