@@ -56,12 +56,12 @@ simple("softmax", lambda a: lambda softmax=tg.softmax: softmax(a, 1), (2, 4))
 simple("matmul", lambda a, b: lambda: a @ b, (2, 8), (8, 4))
 # whole loops: one by one they would take several times as many instructions as in vectors
 _CLASSES = tg.zeros(1, 512, dtype=tg.int64)
-_lse = tg.nn.functional.cross_entropy
+_cross_entropy = tg.nn.functional.cross_entropy
 simple("column * matrix of 40 x 400", lambda a, b: lambda: a * b, (40, 1), (40, 400))
 simple("column & matrix of 40 x 400", lambda a, b: lambda: a & b, (40, 1), (40, 400), dtype=tg.int64)
 simple("sum of 64 x 128 that repeat one", lambda a: lambda: a.expand(64, 128).sum(0), ())
 simple("group_norm of 16 x 256", lambda a: lambda norm=tg.group_norm: norm(a, 4), (16, 256))
-simple("cross_entropy of 3 x 512", lambda a: lambda lse=_lse, t=_CLASSES: lse(a, t), (1, 3, 512))
+simple("cross_entropy of 3 x 512", lambda a: lambda loss=_cross_entropy, t=_CLASSES: loss(a, t), (1, 3, 512))
 simple("max_pool2d of 64 x 4 x 4", lambda a: lambda pool=tg.max_pool2d: pool(a, 3, 2, 1), (1, 64, 4, 4))
 simple("cat", lambda a, b: lambda cat=tg.cat: cat((a, b)), 8, 8)
 simple("clone", lambda a: lambda: a.clone(), 8)
