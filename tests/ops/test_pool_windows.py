@@ -148,3 +148,15 @@ def test_adaptive_pools_take_no_channels_and_no_images(name):
         assert x.grad.shape == x.shape
     with pytest.raises(RuntimeError, match="non-zero size for non-batch dimensions"):
         getattr(tg.nn.functional, name)(tg.ones(2, *[0] * places), 5)
+
+
+@pytest.mark.parametrize("dims", [0, -1, 4, 2**61])
+def test_numbers_of_dimensions_that_no_pool_has_are_refused(dims):
+    grad, places = tg.ones(2, 3, requires_grad=True), tg.zeros(2, 3, dtype=tg.int64)
+    for call in (
+        lambda: grad._adaptive_avg_pool_backward((2, 7), dims),
+        lambda: grad._avg_pool_backward((2, 7), (2,), (2,), (0,), False, True, None, dims),
+        lambda: grad._max_pool_backward(places, (2, 7), dims),
+    ):
+        with pytest.raises(RuntimeError, match="dims must be 1, 2 or 3"):
+            call()

@@ -121,7 +121,13 @@ static int pooled_run(tgx_call *c, const tgx_window *w, enum what what, int adap
 }
 
 /* Dimensions of a plane, where an argument says them. */
-static int dims_of(const tgx_call *c, int arg) { return tgx_int(c, arg) == 1 ? 1 : tgx_int(c, arg) == 3 ? 3 : 2; }
+static int dims_of(const tgx_call *c, int arg) { return (int)tgx_int(c, arg); }
+
+static int check_dims(tgx_call *c, int arg) {
+    const int64_t dims = tgx_int(c, arg);
+    if (dims >= 1 && dims <= 3) return 0;
+    return tgx_fail(c, TGX_RUNTIME_ERROR, "%s(): dims must be 1, 2 or 3, got %lld", c->title, (long long)dims);
+}
 
 /* ---- regular windows --------------------------------------------------------------------------------------------- */
 
@@ -165,7 +171,7 @@ static int run_rows(void *context, ptrdiff_t lo, ptrdiff_t hi) {
 /* Without the places: the same and the number of dimensions. */
 static int max_values_shape(tgx_call *c) {
     tgx_window w;
-    if (read_max(c, &w, dims_of(c, 6)) || pooled_shape(c, &w, 0)) return TGX_FAILED;
+    if (check_dims(c, 6) || read_max(c, &w, dims_of(c, 6)) || pooled_shape(c, &w, 0)) return TGX_FAILED;
     if (w.dims == 1) c->scratch_bytes = 0;
     return 0;
 }
@@ -264,6 +270,7 @@ static int spread_run(tgx_call *c, const tgx_window *w, int adaptive, int count_
 /* (grad, input_size, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor, dims) */
 static int read_mean_backward(tgx_call *c, tgx_window *w) {
     const tgx_tensor *g = tgx_in(c, 0);
+    if (check_dims(c, 8)) return TGX_FAILED;
     int dims = dims_of(c, 8);
     if (g->rank <= dims)
         return tgx_fail(c, TGX_RUNTIME_ERROR, "gradient of shape %s has too few dimensions", tgx_shape_text(g));
@@ -328,6 +335,7 @@ TGX_KERNEL(adaptive_max_pool3d, adaptive_max_pool3d_shape, adaptive_max_pool3d_r
 /* (grad, input_size, dims) */
 static int read_adaptive_backward(tgx_call *c, tgx_window *w) {
     const tgx_tensor *g = tgx_in(c, 0);
+    if (check_dims(c, 2)) return TGX_FAILED;
     *w = (tgx_window){.dims = dims_of(c, 2), .dilation = {1, 1, 1}};
     if (read_sizes(c, w)) return TGX_FAILED;
     if (g->rank < w->dims)
@@ -379,12 +387,12 @@ static int places_run(tgx_call *c, int dims, int scatter) {
 
 /* (grad, indices, input_size, dims) and (self, indices, dims) */
 static int max_backward_shape(tgx_call *c) {
-    return places_shape(c, c->args[2].ints, c->args[2].n, dims_of(c, 3), 1);
+    return check_dims(c, 3) ? TGX_FAILED : places_shape(c, c->args[2].ints, c->args[2].n, dims_of(c, 3), 1);
 }
 static int max_backward_run(tgx_call *c) { return places_run(c, dims_of(c, 3), 1); }
 static int max_gather_shape(tgx_call *c) {
     const tgx_tensor *at = tgx_in(c, 1);
-    return places_shape(c, at->sizes, at->rank, dims_of(c, 2), 0);
+    return check_dims(c, 2) ? TGX_FAILED : places_shape(c, at->sizes, at->rank, dims_of(c, 2), 0);
 }
 static int max_gather_run(tgx_call *c) { return places_run(c, dims_of(c, 2), 0); }
 TGX_KEEPING(max_backward, 0, max_backward_shape, max_backward_run)
