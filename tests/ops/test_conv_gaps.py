@@ -60,3 +60,26 @@ def test_convolutions_and_their_gradients_equal_cut_windows(dtype, seed):
         for name, a, b in zip(("output", "input", "weight"), got, wanted):
             error = (a.to(wide) - b).abs().max() / b.abs().max().clamp(min=1)
             assert error <= TOLERANCE[dtype], (name, images, channels, outputs, size, kernel, how, groups)
+
+
+@pytest.mark.parametrize("dtype", [tg.float32, tg.float64])
+@pytest.mark.parametrize("outputs", [32, 100, 192])
+@pytest.mark.parametrize(
+    ("size", "kernel", "stride"), [((7, 7), 3, 1), ((14, 14), 3, 1), ((28, 28), 3, 1), ((13, 29), 5, 2)]
+)
+def test_threads_that_share_the_outputs_of_one_image_change_no_bit(dtype, outputs, size, kernel, stride):
+    threads, generator = tg.get_num_threads(), tg.Generator().manual_seed(outputs)
+    shapes = (1, 48, *size), (outputs, 48, kernel, kernel), (outputs,)
+    drawn = [tg.randn(shape, dtype=dtype, generator=generator) for shape in shapes]
+    found = []
+    try:
+        for count in (1, 2, 3, 5):
+            tg.set_num_threads(count)
+            x = drawn[0].clone().requires_grad_()
+            y = F.conv2d(x, *drawn[1:], stride=stride, padding=1)
+            found.append((y.detach(), *tg.autograd.grad(y.sum(), x)))
+    finally:
+        tg.set_num_threads(threads)
+    assert all(tg.equal(a, b) for other in found[1:] for a, b in zip(found[0], other))
+    exact = F.conv2d(*(t.double() for t in drawn), stride=stride, padding=1)
+    assert tg.allclose(found[0][0].double(), exact, rtol=1e-3, atol=1e-3)

@@ -31,6 +31,7 @@ typedef struct job {
     int64_t step_o, step_c;    /* elements between the weights of outputs and of channels */
     int64_t packed_group;      /* elements of packed in one group */
     int64_t blocks;
+    int64_t outputs, some_outputs, output_parts; /* of a group, and of an item */
     taps_t z;                  /* of planes: a channel of p is a tap plane of a channel, and all of one tap plane come first */
     int64_t step_z, src_planes, planes; /* planes between windows, of src and of what is computed */
     planes_t inner;            /* those whose tap planes all lie in src */

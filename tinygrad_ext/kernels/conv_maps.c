@@ -11,12 +11,29 @@
 #include "conv_products.h"
 #include "isa.h"
 
-/* Outputs of a tile; positions for which packing the weights does not pay, for one tap and for more; of planes that go together. */
-enum { MOST_ROWS = 8, FEW_POSITIONS = 64, SOME_POSITIONS = 256, FEW_BYTES = 8 << 10 };
+/* Outputs of a tile; positions for which packing the weights does not pay, for one tap and for more; of planes that go together;
+ * items for a thread of which one more or less does no harm; outputs of an item, whole tiles of them; channels that are packed at a
+ * time. */
+enum { MOST_ROWS = 8, FEW_POSITIONS = 64, SOME_POSITIONS = 256, FEW_BYTES = 8 << 10, MANY_ITEMS = 8, SOME_OUTPUTS = 32, PACKED_CHANNELS = 32 };
 
 /* ---- plans ------------------------------------------------------------------------------------------------------- */
 
 static int64_t packed_bytes(const job_t *j) { return padded(j->packed_group * j->g->groups * j->size); }
+
+static int64_t shared(const job_t *, int64_t), all_shared(const job_t *);
+
+/* Outputs of an item: all, or where there are few items as many as leave the share of the busiest thread smallest. */
+static int64_t outputs_of_item(const job_t *j) {
+    const int64_t tile = j->p.across || j->p.laid ? j->p.lanes * TGX_CONV_VECTORS(j->p.lanes * j->size) : SOME_OUTPUTS;
+    const int64_t items = all_shared(j) * j->g->groups * j->blocks, n = parts(j->p.outputs, tile);
+    int64_t best = j->p.outputs, least = INT64_MAX;
+    if (j->p.plane_by_plane || j->scatter || items >= MANY_ITEMS * j->most_shares) return best;
+    for (int64_t k = 1; k <= n && k <= MANY_ITEMS * j->most_shares; k++) {
+        const int64_t some = parts(n, k) * tile, most = parts(items * parts(j->p.outputs, some), j->most_shares) * some;
+        if (most < least) best = some, least = most;
+    }
+    return best;
+}
 
 /* The plan of one call of `apply_all`, and its scratch behind the tables. */
 static int64_t plan_apply(job_t *j) {
@@ -28,6 +45,7 @@ static int64_t plan_apply(job_t *j) {
     tgx_conv_plan(p, j->size, parts(images, j->most_shares));
     tgx_conv_plan_outputs(p, j->size, images, j->planes > j->inner.run ? j->g->n : images);
     j->blocks = parts(p->rows, p->block) * parts(p->cols, p->span);
+    j->outputs = p->outputs, j->some_outputs = outputs_of_item(j), j->output_parts = parts(j->outputs, j->some_outputs);
     j->packed_group = p->taps_x * p->taps_y * p->channels * p->pad_outputs;
     j->room_size = p->images * (p->buffer + (j->scatter ? p->outputs * p->block * p->span : 0)) * j->size;
     return packed_bytes(j) + j->room_size * j->most_shares;
@@ -49,7 +67,7 @@ static int need_apply(tgx_call *c, job_t *j) {
 
 /* Plane z of a group of volume number `image` of the result. */
 static char *result_plane(const job_t *j, int64_t image, int64_t group, int64_t z) {
-    const int64_t volume = (image * j->g->groups + group) * j->p.outputs * j->out_d;
+    const int64_t volume = (image * j->g->groups + group) * j->outputs * j->out_d;
     return j->out + (volume + j->first_z + z * j->out_step) * j->out_h * j->out_w * j->size;
 }
 
@@ -124,7 +142,7 @@ static void apply_part(const job_t *j, tgx_conv_part *part, const planes_t *plan
     const tgx_conv *p = &j->p;
     const int64_t plane = (part->row * p->cols + part->col) * j->size;
     char *result = buf + p->images * p->buffer * j->size;
-    const char *block = result, *bias = j->bias ? j->bias + group * p->outputs * j->size : NULL;
+    const char *block = result, *bias = j->bias ? j->bias + group * j->outputs * j->size : NULL;
     int64_t lo, hi;
     if (p->plane_by_plane)
         apply_alone(j, part, planes, first, group, buf,
@@ -163,22 +181,33 @@ static planes_t find_planes(const job_t *j, int64_t k, int64_t *first) {
     return found;
 }
 
-/* Items are (planes, group, block of rows). */
-static void apply_items(job_t *j, char *buf, int64_t lo, int64_t hi) {
+/* Let j be about part number k of the outputs of `all`. */
+static void take_outputs(job_t *j, const job_t *all, int64_t k) {
+    const int64_t first = k * all->some_outputs;
+    j->p.outputs = at_most(all->some_outputs, all->outputs - first);
+    j->packed = all->packed + first * j->p.channels * j->p.taps_y * j->p.taps_x * j->size;
+    j->bias = all->bias ? all->bias + first * j->size : NULL;
+    j->out = all->out + first * j->out_d * j->out_h * j->out_w * j->size;
+}
+
+/* Items are (planes, group, outputs, block of rows). */
+static void apply_items(job_t *all, char *buf, int64_t lo, int64_t hi) {
+    job_t own = *all, *j = &own;
     const tgx_conv *p = &j->p;
     tgx_conv_part part;
     for (int64_t item = lo; item < hi; item += part.planes) {
         int64_t first;
-        const planes_t planes = find_planes(j, item / j->blocks / j->g->groups, &first);
+        const planes_t planes = find_planes(j, item / j->blocks / j->output_parts / j->g->groups, &first);
         part.images = at_most(p->images, j->g->n * planes.run - first);
         int64_t block = item % j->blocks; /* of rows, or of columns if there is one row */
         part.row = p->rows > 1 ? block * p->block : 0, part.rows = at_most(p->block, p->rows - part.row);
         part.col = p->rows > 1 ? 0 : block * p->span, part.cols = at_most(p->span, p->cols - part.col);
         part.out_next = j->out_step * j->out_h * j->out_w;
         part.out_plane = j->scatter ? part.rows * part.cols : j->out_d * j->out_h * j->out_w;
-        part.out_image = (j->scatter ? 1 : j->g->groups) * p->outputs * part.out_plane;
+        part.out_image = (j->scatter ? 1 : j->g->groups) * j->outputs * part.out_plane;
         part.run = j->scatter ? 1 : planes.run, part.skip = first % part.run;
-        int64_t group = item / j->blocks % j->g->groups;
+        int64_t group = item / j->blocks / j->output_parts % j->g->groups;
+        if (j->output_parts > 1) take_outputs(j, all, item / j->blocks % j->output_parts);
         part.planes = 1;
         if (p->plane_by_plane && p->direct && j->blocks == 1 && !j->scatter && j->src_planes == 1 && j->inner.run && j->out_d == 1)
             part.planes = at_most(at_most(hi - item, j->g->groups - group), parts(FEW_BYTES, p->height * p->width * j->size));
@@ -186,10 +215,27 @@ static void apply_items(job_t *j, char *buf, int64_t lo, int64_t hi) {
     }
 }
 
+typedef struct { const job_t *j; const char *weight; const ptrdiff_t *tap; int64_t parts; } packing_t;
+
+/* Items are some channels of a tap plane of a group. */
+static int pack_channels(void *context, ptrdiff_t lo, ptrdiff_t hi) {
+    const packing_t *t = context;
+    const job_t *j = t->j;
+    const int64_t kernel = j->g->kernel[1] * j->g->kernel[2];
+    tgx_conv p = j->p;
+    for (ptrdiff_t k = lo; k < hi; k++) {
+        const int64_t v = k / t->parts % j->z.count, group = k / t->parts / j->z.count, channel = k % t->parts * PACKED_CHANNELS;
+        const int64_t at = group * p.outputs * j->p.own * kernel * j->g->kernel[0] + (j->z.which + v * j->z.which_step) * kernel;
+        p.own = at_most(PACKED_CHANNELS, j->p.own - channel);
+        j->k->pack(&p, t->weight + (at + channel * j->step_c) * j->size, j->step_o, j->step_c, t->tap, v * j->p.own + channel,
+                   j->packed + group * j->packed_group * j->size);
+    }
+    return 0;
+}
+
 /* Plan, pack the weights of every group, and go through the images. */
 static int apply_all(tgx_call *c, job_t *j, const taps_t *y, const taps_t *x, const char *weight) {
     tgx_conv *p = &j->p;
-    const int64_t kernel = j->g->kernel[1] * j->g->kernel[2], volume = kernel * j->g->kernel[0];
     if (j->planes <= 0 || p->rows <= 0 || p->cols <= 0 || j->g->n == 0) return 0;
     if (limit(j) != FINE) return TGX_NO_MEMORY;
     const ptrdiff_t *tap = fill_tables(c, j, y, x);
@@ -198,13 +244,13 @@ static int apply_all(tgx_call *c, job_t *j, const taps_t *y, const taps_t *x, co
     j->packed = (char *)c->scratch + tables(j->g);
     j->room = j->packed + packed_bytes(j);
     if (p->weight_row) j->packed = (char *)weight, j->packed_group = p->outputs * p->weight_row; /* in the order of the loops */
-    else for (int64_t group = 0; group < j->g->groups; group++)
-        for (int64_t v = 0; v < j->z.count; v++) {
-            const int64_t at = group * p->outputs * p->own * volume + (j->z.which + v * j->z.which_step) * kernel;
-            j->k->pack(p, weight + at * j->size, j->step_o, j->step_c, tap, v * p->own, j->packed + group * j->packed_group * j->size);
-        }
-    int64_t work = p->images * p->block * p->span * p->taps_x * p->taps_y * p->channels * p->outputs + 1;
-    return deal(c, j, apply_items, all_shared(j) * j->g->groups * j->blocks, work);
+    else {
+        packing_t all = {j, weight, tap, parts(p->own, PACKED_CHANNELS)};
+        const int64_t work = PACKED_CHANNELS * p->taps_x * p->taps_y * p->outputs + 1;
+        tgx_range(c, pack_channels, &all, j->g->groups * j->z.count * all.parts, 1 + TGX_SMALL / work);
+    }
+    int64_t work = p->images * p->block * p->span * p->taps_x * p->taps_y * p->channels * j->some_outputs + 1;
+    return deal(c, j, apply_items, all_shared(j) * j->g->groups * j->output_parts * j->blocks, work);
 }
 
 int tgx_conv_forward_room(tgx_call *c, const tgx_conv_sizes *g, int dtype) {

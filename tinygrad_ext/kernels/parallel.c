@@ -26,6 +26,7 @@
 
 #define MAX_CHUNKS 1024
 #define CHUNKS_OF_A_THREAD 4 /* who is done early takes what others have not begun */
+#define WHOLE 16 /* chunks of several times as many begin at multiples: a line of float32, a square of a matrix that is turned */
 #define SPINS 1000 /* 15 to 45 us: longer than the gap between two ops, shorter than a scheduler's slice */
 #define FEWEST_SPINS 16
 #define SHORT_GAP 50000 /* ns between two regions for which a worker stays awake */
@@ -50,7 +51,7 @@ static struct {
     int workers;
     tgx_range_fn fn;
     void *ctx;
-    ptrdiff_t n;
+    ptrdiff_t n, whole;
     uint32_t chunks;
     pthread_mutex_t lock;
     pthread_cond_t wake, finished_all;
@@ -130,11 +131,14 @@ static void record_failure(uint32_t chunk, int code) {
     while (mine < seen && !atomic_compare_exchange_weak(&pool.failure, &seen, mine)) {}
 }
 
+static ptrdiff_t begin_of(uint32_t chunk) {
+    const ptrdiff_t size = pool.n / pool.chunks, rest = pool.n % pool.chunks, lo = chunk * size + (chunk < rest ? chunk : rest);
+    return chunk == pool.chunks ? lo : lo - lo % pool.whole;
+}
+
 static void run_chunk(uint32_t chunk) {
-    ptrdiff_t size = pool.n / pool.chunks, rest = pool.n % pool.chunks;
-    ptrdiff_t lo = chunk * size + (chunk < rest ? chunk : rest);
     if (atomic_load(&pool.failure) >> 32 < chunk) return; /* a lower chunk failed: its code is the answer */
-    int code = pool.fn(pool.ctx, lo, lo + size + (chunk < rest));
+    int code = pool.fn(pool.ctx, begin_of(chunk), begin_of(chunk + 1));
     if (code) record_failure(chunk, code);
 }
 
@@ -289,9 +293,10 @@ static void settle(uint32_t own, int64_t woke, int64_t work, int64_t wait, int64
     atomic_store(&pool.balance, balance);
 }
 
-static int run_together(tgx_range_fn fn, void *ctx, ptrdiff_t n, int chunks) {
+static int run_together(tgx_range_fn fn, void *ctx, ptrdiff_t n, ptrdiff_t grain, int chunks) {
     start_workers(tgx_get_num_threads() - 1);
     pool.fn = fn, pool.ctx = ctx, pool.n = n, pool.chunks = (uint32_t)chunks;
+    pool.whole = n / chunks >= grain + WHOLE && n / chunks >= 6 * WHOLE ? WHOLE : 1;
     const int64_t begun = now();
     atomic_store(&pool.published, begun);
     publish();
@@ -329,7 +334,7 @@ int tgx_parallel_for(tgx_range_fn fn, void *ctx, ptrdiff_t n, ptrdiff_t grain) {
     const int chunks = in_region ? 1 : chunk_count(n, grain);
     if (chunks == 1) return fn(ctx, 0, n);
     if (atomic_load(&pool.alone) > 0) return run_alone(fn, ctx, n);
-    return atomic_exchange(&pool.busy, 1) ? fn(ctx, 0, n) : run_together(fn, ctx, n, chunks);
+    return atomic_exchange(&pool.busy, 1) ? fn(ctx, 0, n) : run_together(fn, ctx, n, grain, chunks);
 }
 
 int tgx_in_parallel(void) { return in_region; }

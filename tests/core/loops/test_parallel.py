@@ -88,6 +88,11 @@ def test_chunks_cover_the_range_once_and_keep_to_grain(threads, n, grain):
     assert len(seen) < 2 or all(hi - lo >= grain for lo, hi in seen)
 
 
+def test_large_chunks_begin_at_multiples():
+    parallel.set_num_threads(2)
+    assert all(lo % 16 == 0 for lo, _ in chunks(1003))
+
+
 def test_a_negative_range_is_empty():
     assert chunks(-5) == []
 
