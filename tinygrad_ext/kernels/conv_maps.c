@@ -246,7 +246,7 @@ static int apply_all(tgx_call *c, job_t *j, const taps_t *y, const taps_t *x, co
     if (p->weight_row) j->packed = (char *)weight, j->packed_group = p->outputs * p->weight_row; /* in the order of the loops */
     else {
         packing_t all = {j, weight, tap, parts(p->own, PACKED_CHANNELS)};
-        const int64_t work = PACKED_CHANNELS * p->taps_x * p->taps_y * p->outputs + 1;
+        const int64_t work = at_most(PACKED_CHANNELS, p->own) * p->taps_x * p->taps_y * p->outputs + 1;
         tgx_range(c, pack_channels, &all, j->g->groups * j->z.count * all.parts, 1 + TGX_SMALL / work);
     }
     int64_t work = p->images * p->block * p->span * p->taps_x * p->taps_y * p->channels * j->some_outputs + 1;

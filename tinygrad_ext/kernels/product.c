@@ -16,7 +16,7 @@ enum {
     LONE_MATRIX = 131072,
     STEP = 32,                 /* cuts fall on multiples of it, as micro-kernels take 4 to 32 rows at a time */
     SHORTEST = 128,            /* rows or columns of a piece: shorter ones make BLAS pack the other operand too often */
-    MIN_WORK = 2 << 20,        /* multiplications of a piece */
+    MIN_WORK = 1 << 20,        /* multiplications of a piece */
     OWN_WORK = 1 << 19,        /* the same of own loops, which prepare nothing: 9 us */
     MIN_VECTOR_WORK = 1 << 18, /* the same where each number of a matrix is read once */
 };
