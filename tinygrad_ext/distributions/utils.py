@@ -15,6 +15,17 @@ def all_true(valid):
     return (type(valid) is Carried and hasattr(valid.level, "graph")) or bool(valid.all())
 
 
+def _alike(values):
+    """Whether all are plain tensors of one shape."""
+    if type(values[0]) is not tg.Tensor:
+        return False
+    shape = values[0].shape
+    for value in values:
+        if type(value) is not tg.Tensor or value.shape != shape:
+            return False
+    return True
+
+
 @boundary
 def broadcast_all(*values):
     """Tensors of one shape; numbers become tensors of the dtype of the first tensor, or of the default dtype.
@@ -22,6 +33,8 @@ def broadcast_all(*values):
     Raises:
         ValueError: something that is no number and no tensor.
     """
+    if values and _alike(values):
+        return values
     if not all(isinstance(value, (tg.Tensor, Number)) for value in values):
         raise ValueError("Input arguments must all be instances of Number, torch.Tensor or objects implementing it")
     first = next((value for value in values if isinstance(value, tg.Tensor)), None)
