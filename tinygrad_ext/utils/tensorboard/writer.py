@@ -9,7 +9,7 @@ import numpy as np
 from tensorboard.compat.proto.event_pb2 import Event, SessionLog
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
-from . import summaries
+from . import summary
 
 
 class FileWriter(EventFileWriter):
@@ -74,8 +74,8 @@ class SummaryWriter:
                 self.purge_step = None
         return self.file_writer
 
-    def _add(self, summary, global_step, walltime):
-        self._get_file_writer().add_summary(summary, global_step, walltime)
+    def _add(self, told, global_step, walltime):
+        self._get_file_writer().add_summary(told, global_step, walltime)
 
     def get_logdir(self):
         """The folder."""
@@ -87,7 +87,7 @@ class SummaryWriter:
         Raises:
             ValueError: the value is no single number.
         """
-        self._add(summaries.scalar(tag, scalar_value, new_style, double_precision), global_step, walltime)
+        self._add(summary.scalar(tag, scalar_value, new_style, double_precision), global_step, walltime)
 
     def add_scalars(self, main_tag, tag_scalar_dict, global_step=None, walltime=None):
         """Numbers of several curves in one chart, each in a folder of its own."""
@@ -96,11 +96,11 @@ class SummaryWriter:
             folder = os.path.join(main, f"{main_tag.replace('/', '_')}_{tag}")
             if folder not in self.all_writers:
                 self.all_writers[folder] = self._open(folder)
-            self.all_writers[folder].add_summary(summaries.scalar(main_tag, value), global_step, walltime)
+            self.all_writers[folder].add_summary(summary.scalar(main_tag, value), global_step, walltime)
 
     def add_tensor(self, tag, tensor, global_step=None, walltime=None):
         """A tensor as it is."""
-        self._add(summaries.tensor(tag, tensor), global_step, walltime)
+        self._add(summary.tensor(tag, tensor), global_step, walltime)
 
     def add_histogram(self, tag, values, global_step=None, bins="tensorflow", walltime=None, max_bins=None):
         """How values are spread; bins as `numpy.histogram` takes them, or borders that grow by a tenth.
@@ -108,7 +108,7 @@ class SummaryWriter:
         Raises:
             ValueError: there is no value.
         """
-        self._add(summaries.histogram(tag, values, bins, max_bins), global_step, walltime)
+        self._add(summary.histogram(tag, values, bins, max_bins), global_step, walltime)
 
     def add_histogram_raw(
         self, tag, min, max, num, sum, sum_squares, bucket_limits, bucket_counts, global_step=None, walltime=None
@@ -119,7 +119,7 @@ class SummaryWriter:
             ValueError: other than as many limits as counts.
         """
         self._add(
-            summaries.histogram_raw(tag, min, max, num, sum, sum_squares, bucket_limits, bucket_counts),
+            summary.histogram_raw(tag, min, max, num, sum, sum_squares, bucket_limits, bucket_counts),
             global_step,
             walltime,
         )
@@ -130,7 +130,7 @@ class SummaryWriter:
         Raises:
             ValueError: a shape that does not fit.
         """
-        self._add(summaries.image(tag, img_tensor, dataformats), global_step, walltime)
+        self._add(summary.image(tag, img_tensor, dataformats), global_step, walltime)
 
     def add_images(self, tag, img_tensor, global_step=None, walltime=None, dataformats="NCHW"):
         """The pictures of a batch side by side, eight in a row.
@@ -138,7 +138,7 @@ class SummaryWriter:
         Raises:
             ValueError: a shape that does not fit.
         """
-        self._add(summaries.image(tag, summaries.grid(img_tensor, dataformats), "HWC"), global_step, walltime)
+        self._add(summary.image(tag, summary.grid(img_tensor, dataformats), "HWC"), global_step, walltime)
 
     def add_image_with_boxes(
         self, tag, img_tensor, box_tensor, global_step=None, walltime=None, rescale=1, dataformats="CHW", labels=None
@@ -151,7 +151,7 @@ class SummaryWriter:
         if rescale != 1:
             raise ValueError(f"add_image_with_boxes: pictures keep their size, expected rescale=1, but got {rescale}")
         labels = [labels] if isinstance(labels, str) else labels
-        self._add(summaries.image(tag, img_tensor, dataformats, box_tensor, labels), global_step, walltime)
+        self._add(summary.image(tag, img_tensor, dataformats, box_tensor, labels), global_step, walltime)
 
     def add_figure(self, tag, figure, global_step=None, close=True, walltime=None):
         """A figure of Matplotlib as a picture, or figures side by side, which are closed afterwards."""
@@ -165,7 +165,7 @@ class SummaryWriter:
             pixels.append(np.asarray(canvas.buffer_rgba())[..., :3])
             if close:
                 pyplot.close(one)
-        self._add(summaries.image(tag, summaries.grid(np.stack(pixels), "NHWC"), "HWC"), global_step, walltime)
+        self._add(summary.image(tag, summary.grid(np.stack(pixels), "NHWC"), "HWC"), global_step, walltime)
 
     def add_video(self, tag, vid_tensor, global_step=None, fps=4, walltime=None):
         """Videos (N, T, C, H, W) side by side.
@@ -173,7 +173,7 @@ class SummaryWriter:
         Raises:
             ValueError: another number of dimensions.
         """
-        self._add(summaries.video(tag, vid_tensor, fps), global_step, walltime)
+        self._add(summary.video(tag, vid_tensor, fps), global_step, walltime)
 
     def add_audio(self, tag, snd_tensor, global_step=None, sample_rate=44100, walltime=None):
         """Sound from -1 to 1, ``sample_rate`` frames a second.
@@ -181,11 +181,11 @@ class SummaryWriter:
         Raises:
             ValueError: more than two dimensions.
         """
-        self._add(summaries.audio(tag, snd_tensor, sample_rate), global_step, walltime)
+        self._add(summary.audio(tag, snd_tensor, sample_rate), global_step, walltime)
 
     def add_text(self, tag, text_string, global_step=None, walltime=None):
         """Markdown."""
-        self._add(summaries.text(tag, text_string), global_step, walltime)
+        self._add(summary.text(tag, text_string), global_step, walltime)
 
     def add_onnx_graph(self, prototxt):
         """Refuse.
@@ -214,7 +214,7 @@ class SummaryWriter:
         Raises:
             ValueError: other than as many labels or pictures as points.
         """
-        points = summaries.array(mat)
+        points = summary.array(mat)
         name = "default" if tag is None else tag
         folder = f"{0 if global_step is None else int(global_step):05d}/{quote(name, safe='')}"
         os.makedirs(os.path.join(self.get_logdir(), folder), exist_ok=True)
@@ -236,9 +236,9 @@ class SummaryWriter:
             entry["metadata"] = rows("metadata.tsv", [metadata_header, *lines] if metadata_header else lines)
         if label_img is not None:
             entry["sprite"], entry["size"] = f"{folder}/sprite.png", tuple(label_img.shape[2:])
-            summaries.sprite(label_img).save(os.path.join(self.get_logdir(), entry["sprite"]))
+            summary.sprite(label_img).save(os.path.join(self.get_logdir(), entry["sprite"]))
         with open(os.path.join(self.get_logdir(), "projector_config.pbtxt"), "a", encoding="utf-8") as f:
-            f.write(summaries.projector_entry(**entry))
+            f.write(summary.projector_entry(**entry))
 
     def add_pr_curve(self, tag, labels, predictions, global_step=None, num_thresholds=127, weights=None, walltime=None):
         """Precision and recall of predictions from 0 to 1 beside labels of 0 and 1.
@@ -246,7 +246,7 @@ class SummaryWriter:
         Raises:
             ValueError: other than as many labels as predictions.
         """
-        self._add(summaries.pr_curve_of(tag, labels, predictions, num_thresholds, weights), global_step, walltime)
+        self._add(summary.pr_curve(tag, labels, predictions, num_thresholds, weights), global_step, walltime)
 
     def add_pr_curve_raw(
         self,
@@ -264,7 +264,7 @@ class SummaryWriter:
     ):
         """The same of counts at each threshold."""
         counts = true_positive_counts, false_positive_counts, true_negative_counts, false_negative_counts
-        self._add(summaries.pr_curve_raw(tag, *counts, precision, recall, num_thresholds), global_step, walltime)
+        self._add(summary.pr_curve_raw(tag, *counts, precision, recall, num_thresholds), global_step, walltime)
 
     def add_custom_scalars_multilinechart(self, tags, category="default", title="untitled"):
         """One chart of several curves."""
@@ -282,11 +282,11 @@ class SummaryWriter:
 
     def add_custom_scalars(self, layout):
         """Charts by categories: {category: {chart: [kind, tags]}}."""
-        self._add(summaries.custom_scalars(layout), None, None)
+        self._add(summary.custom_scalars(layout), None, None)
 
     def add_mesh(self, tag, vertices, colors=None, faces=None, config_dict=None, global_step=None, walltime=None):
         """A mesh of vertices (batch, n, 3), their colors alike, from 0 to 255, and faces (batch, m, 3)."""
-        self._add(summaries.mesh_of(tag, vertices, colors, faces, config_dict), global_step, walltime)
+        self._add(summary.mesh(tag, vertices, colors, faces, config_dict), global_step, walltime)
 
     def add_hparams(self, hparam_dict, metric_dict, hparam_domain_discrete=None, run_name=None, global_step=None):
         """The hyperparameters of a run and what it reached, in a folder of its own.
@@ -297,11 +297,11 @@ class SummaryWriter:
         """
         if type(hparam_dict) is not dict or type(metric_dict) is not dict:
             raise TypeError("hparam_dict and metric_dict should be dictionary.")
-        told = summaries.hyperparameters(hparam_dict, metric_dict, hparam_domain_discrete)
+        told = summary.hparams(hparam_dict, metric_dict, hparam_domain_discrete)
         folder = os.path.join(self._get_file_writer().get_logdir(), run_name or str(time.time()))
         with SummaryWriter(log_dir=folder) as run:
-            for summary in told:
-                run._add(summary, global_step, None)
+            for part in told:
+                run._add(part, global_step, None)
             for name, value in metric_dict.items():
                 run.add_scalar(name, value, global_step)
 

@@ -6,6 +6,7 @@ Formats: the `.proto` files and plugins of TensorBoard 2.
 import io
 import json
 import math
+import time
 import wave
 
 import numpy as np
@@ -13,10 +14,13 @@ from google.protobuf import text_format
 from tensorboard.compat.proto.summary_pb2 import HistogramProto, Summary, SummaryMetadata
 from tensorboard.plugins.custom_scalar import layout_pb2
 from tensorboard.plugins.custom_scalar.metadata import PLUGIN_NAME as _CUSTOM_SCALARS
-from tensorboard.plugins.hparams import summary_v2 as hparams
-from tensorboard.plugins.mesh import metadata as mesh
+from tensorboard.plugins.hparams import api_pb2 as hparams_api
+from tensorboard.plugins.hparams import metadata as hparams_metadata
+from tensorboard.plugins.hparams import plugin_data_pb2 as hparams_data
+from tensorboard.plugins.hparams import summary_v2 as hparams_parts
+from tensorboard.plugins.mesh import metadata as mesh_parts
 from tensorboard.plugins.mesh.plugin_data_pb2 import MeshPluginData
-from tensorboard.plugins.pr_curve import metadata as pr_curve
+from tensorboard.plugins.pr_curve import metadata as pr_curve_parts
 from tensorboard.plugins.projector import projector_config_pb2
 from tensorboard.plugins.scalar.summary_v2 import scalar_pb
 from tensorboard.plugins.text.summary_v2 import text_pb
@@ -188,7 +192,7 @@ def text(tag, words):
     return text_pb(tag, words)
 
 
-def pr_curve_of(tag, labels, predictions, num_thresholds=127, weights=None):
+def pr_curve(tag, labels, predictions, num_thresholds=127, weights=None):
     """Precision and recall of predictions from 0 to 1 at as many thresholds, evenly spaced."""
     labels, predictions = array(labels).astype(bool).ravel(), array(predictions).ravel()
     weights = np.ones(len(labels)) if weights is None else np.broadcast_to(array(weights), labels.shape).ravel()
@@ -208,11 +212,11 @@ def pr_curve_raw(tag, true_positive, false_positive, true_negative, false_negati
     if precision is None:
         precision, recall = yes / np.maximum(yes + no, 1e-7), yes / np.maximum(yes + missed, 1e-7)
     rows = np.stack([array(row) for row in (yes, no, true_negative, missed, precision, recall)]).astype(np.float32)
-    metadata = pr_curve.create_summary_metadata(tag, "", min(num_thresholds, 127))
+    metadata = pr_curve_parts.create_summary_metadata(tag, "", min(num_thresholds, 127))
     return Summary(value=[Summary.Value(tag=tag, metadata=metadata, tensor=tensor_util.make_tensor_proto(rows))])
 
 
-def mesh_of(tag, vertices, colors=None, faces=None, config_dict=None):
+def mesh(tag, vertices, colors=None, faces=None, config_dict=None):
     """A three-dimensional mesh: vertices (batch, n, 3), colors alike, faces (batch, m, 3)."""
     parts = (
         (vertices, MeshPluginData.VERTEX, np.float32),
@@ -221,14 +225,14 @@ def mesh_of(tag, vertices, colors=None, faces=None, config_dict=None):
     )
     given = [(array(part).astype(dtype), kind) for part, kind, dtype in parts if part is not None]
     every, config = (
-        mesh.get_components_bitmask([kind for _, kind in given]),
+        mesh_parts.get_components_bitmask([kind for _, kind in given]),
         json.dumps(config_dict or {}, sort_keys=True),
     )
     told = Summary()
     for part, kind in given:
-        about = mesh.create_summary_metadata(tag, None, kind, every, list(part.shape), json_config=config)
+        about = mesh_parts.create_summary_metadata(tag, None, kind, every, list(part.shape), json_config=config)
         told.value.add(
-            tag=mesh.get_instance_name(tag, kind), metadata=about, tensor=tensor_util.make_tensor_proto(part)
+            tag=mesh_parts.get_instance_name(tag, kind), metadata=about, tensor=tensor_util.make_tensor_proto(part)
         )
     return told
 
@@ -249,21 +253,25 @@ def custom_scalars(layout):
     return Summary(value=[Summary.Value(tag="custom_scalars__config__", metadata=metadata, tensor=value)])
 
 
-def hyperparameters(values, metrics, discrete=None):
+def hparams(hparam_dict=None, metric_dict=None, hparam_domain_discrete=None):
     """The three summaries of a run's hyperparameters: of the experiment, of its start and of its end."""
-    plain = {
-        name: array(value).reshape(()).item() if isinstance(value, tg.Tensor) else value
-        for name, value in values.items()
-    }
-    for name, value in plain.items():
-        if not isinstance(value, (bool, int, float, str)):
+    plain = {}
+    for name, value in (hparam_dict or {}).items():
+        plain[name] = number(value) if isinstance(value, tg.Tensor) else value
+        if not isinstance(plain[name], (bool, int, float, str)):
             raise ValueError(
                 f"add_hparams: value of {name!r} should be one of int, float, str, bool, or Tensor, got {value!r}"
             )
-    domains = {hparams.HParam(name, hparams.Discrete(those)): those for name, those in (discrete or {}).items()}
-    known = {param.name for param in domains}
-    config = [*domains, *(hparams.HParam(name) for name in plain if name not in known)]
-    return hparams.hparams_config_pb(config, [hparams.Metric(name) for name in metrics]), hparams.hparams_pb(plain)
+    discrete = hparam_domain_discrete or {}
+    domains = [
+        hparams_parts.HParam(name, hparams_parts.Discrete(discrete[name]) if name in discrete else None)
+        for name in plain
+    ]
+    config = hparams_parts.hparams_config_pb(domains, [hparams_parts.Metric(name) for name in metric_dict or {}])
+    ended = hparams_data.SessionEndInfo(status=hparams_api.STATUS_SUCCESS, end_time_secs=time.time())
+    about = hparams_metadata.create_summary_metadata(hparams_data.HParamsPluginData(session_end_info=ended))
+    end = Summary(value=[Summary.Value(tag=hparams_metadata.SESSION_END_INFO_TAG, metadata=about)])
+    return config, hparams_parts.hparams_pb(plain), end
 
 
 def projector_entry(name, tensors, metadata=None, sprite=None, size=None):
