@@ -36,6 +36,19 @@ def test_without_its_packages_it_says_what_to_install():
     assert "pip install tensorboard" in done.stdout
 
 
+def test_under_the_name_of_torch_it_is_where_libraries_import_it_from():
+    pytest.importorskip("tensorboard", reason="tensorboard is not installed")
+    code = WITHOUT + (
+        "from tinygrad_ext import as_torch; as_torch.install()\n"
+        "from torch.utils.tensorboard import SummaryWriter\n"
+        "from torch.utils.tensorboard.summary import hparams\n"
+        "from torch.utils.tensorboard.writer import FileWriter, SummaryWriter as again\n"
+        "print(SummaryWriter is again, len(hparams({'rate': 1}, {'loss': 2.0})), FileWriter.__name__)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "True 3 FileWriter\n"
+
+
 def test_numbers_and_counts_come_back(writer_of, tmp_path):
     values = tg.tensor([-2.0, -0.5, 0.0, 0.5, 0.75, 3.0], requires_grad=True)
     with writer_of() as w:

@@ -3,6 +3,8 @@
 Neither is needed to import this package, which looks for them when a name is asked for.
 """
 
+import importlib
+
 from tinygrad_ext.core.call.boundary import boundary
 
 _NAMES = "SummaryWriter", "FileWriter"
@@ -16,7 +18,7 @@ def __getattr__(name):
         import tensorboardX as found  # lazy: an optional package, asked for by this name alone
     except ImportError:
         try:
-            from . import writer as found  # lazy: reads the optional package tensorboard
+            found = importlib.import_module(f"{__name__}.writer")  # lazy: reads the optional package tensorboard
         except ImportError as missing:
             raise ModuleNotFoundError(
                 f"utils.tensorboard.{name} needs the package tensorboard or tensorboardX: python -m pip install "
