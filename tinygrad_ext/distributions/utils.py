@@ -20,10 +20,7 @@ def _alike(values):
     if type(values[0]) is not tg.Tensor:
         return False
     shape = values[0].shape
-    for value in values:
-        if type(value) is not tg.Tensor or value.shape != shape:
-            return False
-    return True
+    return all([type(value) is tg.Tensor and value.shape == shape for value in values])
 
 
 @boundary

@@ -14,6 +14,7 @@ from cpython.object cimport PyObject
 from cpython.sequence cimport PySequence_Check
 from tinygrad_ext.core.loops.copy cimport cast, checked_scalar, clone, copy_into
 from tinygrad_ext.core.data.boxed cimport as_int
+from tinygrad_ext.core.data.memory_error import AllocationError
 from tinygrad_ext.core.call.dispatch cimport state
 from tinygrad_ext.core.data.dtype cimport CPU, META, complex_of, default_id, device_id, dtype as DType, dtype_of, promoted
 from tinygrad_ext.core.data.geometry cimport LARGEST_MEMORY, reach
@@ -85,7 +86,7 @@ cdef int _kind_of(object data, int seen, int depth=0) except -2:
         else:
             n = len(data)
             if n > (<int64_t>1 << 40):
-                raise MemoryError(f"cannot allocate a tensor for a sequence of {n} items")
+                raise AllocationError(f"cannot allocate a tensor for a sequence of {n} items")
             for item in data:       # at most as many as it says, since some never end
                 if n <= 0:
                     break

@@ -19,6 +19,7 @@ from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from tinygrad_ext.core.loops.blas cimport find_blas
 from tinygrad_ext.core.loops.copy cimport cast, casts, clone, contiguous, copy_into, tgx_use_casts
+from tinygrad_ext.core.data.memory_error import AllocationError
 from tinygrad_ext.core.data.boxed cimport as_float, as_int, as_ints, as_scalar, as_wide_scalar
 from tinygrad_ext.core.call.matrix_error import LinAlgError
 from tinygrad_ext.core.call.dispatch cimport ArgSpec, MAX_ARGS, Op, forward, on_device, register_pair, set_kernel_caller
@@ -200,7 +201,7 @@ cdef int _raise(Frame *f) except -1:
     if f.call.error_kind in (TGX_NOT_IMPLEMENTED_ERROR, TGX_DTYPE_REFUSED):
         raise NotImplementedError(text)
     if f.call.error_kind == TGX_MEMORY_ERROR:
-        raise MemoryError(text)
+        raise AllocationError(text)
     if f.call.error_kind == TGX_LINALG_ERROR:
         raise LinAlgError(text)
     raise RuntimeError(text)
@@ -211,7 +212,7 @@ cdef int _raise_code(Frame *f, Op op, int code) except -1:
     if code == TGX_FAILED:
         _raise(f)
     if code == TGX_NO_MEMORY:
-        raise MemoryError(f"{op.title}(): no memory for what it keeps while it works")
+        raise AllocationError(f"{op.title}(): no memory for what it keeps while it works")
     if code == TGX_ZERO_DIVISION:
         raise RuntimeError("ZeroDivisionError")
     if code == TGX_INDEX:

@@ -17,6 +17,7 @@ cimport cython
 from cpython.buffer cimport PyBuffer_FillInfo
 from cpython.object cimport PyObject
 from libc.string cimport memcpy
+from tinygrad_ext.core.data.memory_error import AllocationError
 
 ctypedef void (*destructor)(PyObject *o) noexcept
 
@@ -74,12 +75,15 @@ cdef inline int _class_of(size_t nbytes, size_t *rounded) noexcept:
     return <int>(17 + (p - 10) * 8 + ((rounded[0] - ((<size_t>1) << p)) >> (p - 3)))
 
 
+ALLOCATION = "DefaultCPUAllocator: can't allocate memory, {} bytes for a tensor; free other tensors or use a smaller size"
+
+
 cdef char *_allocate(size_t nbytes, size_t *block) except NULL:
     cdef Block *found
     cdef void *fresh = NULL
     cdef int c
     if nbytes > (<size_t>1 << 46):
-        raise MemoryError(f"cannot allocate {nbytes} bytes for a tensor; free other tensors or use a smaller size")
+        raise AllocationError(ALLOCATION.format(nbytes))
     c = _class_of(nbytes, block)
     found = _cache[c]
     if found != NULL:
@@ -93,7 +97,7 @@ cdef char *_allocate(size_t nbytes, size_t *block) except NULL:
             fresh = tgx_fresh_memory(block[0])
         if fresh == NULL:
             block[0] = 0        # nothing to release when the Storage goes
-            raise MemoryError(f"cannot allocate {nbytes} bytes for a tensor; free other tensors or use a smaller size")
+            raise AllocationError(ALLOCATION.format(nbytes))
     books.allocations += 1
     books.in_use += block[0]
     if books.in_use > books.peak:
