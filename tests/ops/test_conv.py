@@ -266,7 +266,13 @@ def test_images_that_share_vectors_give_the_bits_of_each_alone(height, width, ba
 
 @pytest.mark.parametrize(
     "image, weight, stride",
-    [((2, 24, 28, 28), (32, 24, 1, 1), 1), ((3, 8, 32, 48), (40, 8, 4, 6), (4, 6)), ((4, 64, 5, 7), (64, 64, 5, 7), 3)],
+    [
+        ((2, 24, 28, 28), (32, 24, 1, 1), 1),
+        ((3, 8, 32, 48), (40, 8, 4, 6), (4, 6)),
+        ((3, 40, 1, 99), (50, 40, 1, 2), (1, 2)),
+        ((170, 24, 5, 5), (40, 24, 2, 2), 2),
+        ((4, 64, 5, 7), (64, 64, 5, 7), 3),
+    ],
 )
 def test_windows_side_by_side_are_products(image, weight, stride):
     """Beside the same windows as one of two groups, which are no product; and with the same bits for two threads."""

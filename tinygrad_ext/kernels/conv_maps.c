@@ -258,7 +258,7 @@ int tgx_conv_forward_room(tgx_call *c, const tgx_conv_sizes *g, int dtype) {
     taps_t y, x;
     if (tgx_is_half(dtype)) return tgx_conv_bf16_room(c, g, dtype, TGX_CONV_FORWARD);
     if (c->meta) return 0;
-    if (tgx_conv_is_product(c, g, dtype)) {
+    if (tgx_conv_is_forward_product(c, g, dtype)) {
         tgx_conv_product_room(c, g, dtype);
         return 0;
     }
@@ -309,7 +309,7 @@ int tgx_conv_forward(tgx_call *c, const tgx_conv_sizes *g, const tgx_tensor *x, 
     taps_t down, across;
     if (tgx_out(c, 0)->count == 0) return 0;
     if (x->dtype == TGX_BF16) return tgx_conv_bf16_forward(c, g, x, w, bias);
-    if (tgx_conv_is_product(c, g, x->dtype)) return tgx_conv_product(c, g, x, w, bias);
+    if (tgx_conv_is_forward_product(c, g, x->dtype)) return tgx_conv_product(c, g, x, w, bias);
     begin(c, &j, g, x->dtype);
     forward_windows(&j, &down, &across);
     j.src = x->data, j.out = tgx_out(c, 0)->data, j.bias = bias ? bias->data : NULL;

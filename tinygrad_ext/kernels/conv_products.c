@@ -3,12 +3,13 @@
  * the three maps are products with the weights (outputs, elements of a window). Of all single elements, and of one window, the
  * order is there already. One window an image: the images are the rows of one product.
  *
- * Images of few single elements share products: each would lay out the weights anew. What else is brought into order forward is laid
- * out window by window, as it is read, and multiplied while it is near.
+ * Images of few single elements, or of few windows, share products: each would lay out the weights anew. What else is brought into order
+ * forward is laid out window by window, as it is read, and multiplied while it is near.
  *
  * Only where a library computes products: the plain loops of gemm.h are slower than those of conv_loops.h, which take 1.1 to 1.4
  * times as long as OpenBLAS, and 8 times where a window is the image. */
 #include "conv_products.h"
+#include "isa.h"
 #include "lapack.h"
 #include "product_blocks.h"
 
@@ -17,6 +18,7 @@ enum {
     JOINED = 784,               /* positions of several images in one product, */
     FEW_WINDOWS = 256,          /* where an image has fewer: it would lay the weights out again, */
     LARGE_BYTES = 1 << 18,      /* which are so large */
+    SHORT = 32,                 /* windows of an image, of several elements, of which too few fill the tiles of other loops */
     TOGETHER_BYTES = 1 << 19,   /* of windows that are laid out and then multiplied, while the second cache has them */
 };
 
@@ -31,18 +33,29 @@ static int whole(const tgx_conv_sizes *g) { return depth(g) * windows(g) == g->c
 static int turns(const tgx_conv_sizes *g) { return !whole(g) || (windows(g) > 1 && tgx_conv_count(g->kernel) > 1); }
 static int64_t at_least(int64_t n, int64_t limit) { return n > limit ? n : limit; }
 
+static int64_t at_most_images(const tgx_conv_sizes *g) {
+    const int64_t most = JOINED / windows(g);
+    return most < g->n ? most : g->n;
+}
+
 /* How many images become one product by single elements, 1: each by itself. */
 static int64_t joined(const tgx_conv_sizes *g, int dtype) {
     const int64_t n = windows(g), bytes = g->outputs * g->channels * tgx_itemsize[dtype];
     if (tgx_conv_count(g->kernel) > 1 || n < 2 || n >= FEW_WINDOWS || bytes < LARGE_BYTES) return 1;
-    return JOINED / n < g->n ? JOINED / n : g->n;
+    return at_most_images(g);
+}
+
+/* The same of windows that are laid out behind each other. */
+static int64_t joined_windows(const tgx_conv_sizes *g) {
+    return turns(g) && g->kernel[2] > 1 && windows(g) > 1 && windows(g) < SHORT ? at_most_images(g) : 1;
 }
 
 static int64_t laid_bytes(const tgx_conv_sizes *g, int dtype) {
     const int64_t size = tgx_itemsize[dtype], together = joined(g, dtype);
     const int64_t turned = turns(g) ? tgx_round64(g->n * depth(g) * windows(g) * size) : 0;
     const int64_t both = together > 1 ? tgx_round64(together * windows(g) * g->channels * size) + tgx_round64(together * windows(g) * g->outputs * size) : 0;
-    return at_least(turned, both);
+    const int64_t sums = joined_windows(g) > 1 ? tgx_round64(joined_windows(g) * windows(g) * g->outputs * size) : 0;
+    return at_least(turned + sums, both);
 }
 
 int tgx_conv_is_product(const tgx_call *c, const tgx_conv_sizes *g, int dtype) {
@@ -52,8 +65,16 @@ int tgx_conv_is_product(const tgx_call *c, const tgx_conv_sizes *g, int dtype) {
     return blas && blas->routine(TGX_GETRI, dtype) != NULL;
 }
 
+/* The loops of conv_laid.h read windows where they lie, in 0.5 to 0.85 of the time of laying them out and a product, unless the latter is
+ * that of product_blocks.c or vectors are shorter. */
+int tgx_conv_is_forward_product(const tgx_call *c, const tgx_conv_sizes *g, int dtype) {
+    if (!tgx_conv_is_product(c, g, dtype)) return 0;
+    if (!turns(g) || windows(g) < SHORT || g->kernel[2] == 1 || tgx_cpu_level() < 2) return 1;
+    return tgx_is_block_product(dtype, g->outputs, windows(g), depth(g));
+}
+
 void tgx_conv_product_room(tgx_call *c, const tgx_conv_sizes *g, int dtype) {
-    const int64_t most = at_least(at_least(g->n, g->outputs), at_least(depth(g), windows(g) * joined(g, dtype)));
+    const int64_t most = at_least(at_least(g->n, g->outputs), at_least(depth(g), windows(g) * at_least(joined(g, dtype), joined_windows(g))));
     c->scratch_bytes = laid_bytes(g, dtype) + tgx_block_product_room(dtype, most, most, most);
 }
 
@@ -191,8 +212,8 @@ int tgx_conv_product(tgx_call *c, const tgx_conv_sizes *g, const tgx_tensor *x, 
     const tgx_tensor *out = tgx_out(c, 0);
     const ptrdiff_t o = g->outputs, k = depth(g), n = windows(g);
     const int64_t size = tgx_itemsize[x->dtype], image = g->channels * tgx_conv_count(g->size), fit = TOGETHER_BYTES / (k * n * size);
-    const int64_t most = at_least(fit < g->n ? fit : g->n, 1);
-    char *columns = x->data;
+    const int64_t shared = joined_windows(g), most = shared > 1 ? shared : at_least(fit < g->n ? fit : g->n, 1);
+    char *columns = x->data, *sums = (char *)c->scratch + tgx_round64(g->n * k * n * size);
     int code = 0;
     if (bias) start_with(out, bias, n);
     if (joined(g, x->dtype) > 1) return multiply_joined(c, g, x, w, 0, bias != NULL);
@@ -207,8 +228,16 @@ int tgx_conv_product(tgx_call *c, const tgx_conv_sizes *g, const tgx_tensor *x, 
     for (int64_t at = 0, m; at < g->n && !code; at += m) {
         m = most < g->n - at ? most : g->n - at;
         turn_t t = {g, x->data + at * image * size, c->scratch, size, 0};
+        join_t give = {g, out->data + at * o * n * size, sums, size, o, m, 0, 0};
         code = tgx_range(c, lay_windows, &t, m * g->out[0] * g->out[1], 1 + TGX_SMALL / (k * g->out[2]));
-        if (!code)
+        if (!code && shared > 1) {
+            if (bias) code = tgx_range(c, move_planes, &give, m * o, 1 + TGX_SMALL / n);
+            if (!code)
+                code = multiply(c, g, x->dtype, (tgx_shape){o, m * n, k, k, 1, 1, k, m * n, 1}, w->data, c->scratch, sums, bias != NULL, 1,
+                                (int64_t[]){0, 0, 0});
+            give.back = 1;
+            if (!code) code = tgx_range(c, move_planes, &give, m * o, 1 + TGX_SMALL / n);
+        } else if (!code)
             code = multiply(c, g, x->dtype, (tgx_shape){o, n, k, k, 1, 1, k, n, 1}, w->data, c->scratch, out->data + at * o * n * size, bias != NULL, m,
                             (int64_t[]){0, k * n, o * n});
     }
