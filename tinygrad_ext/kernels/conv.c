@@ -66,7 +66,9 @@ void tgx_conv_place_taps(const tgx_conv *p) {
 static int plan_planes(tgx_conv *p, ptrdiff_t size) {
     const ptrdiff_t most = MOST_PLANE_BYTES / size;
     if (p->channels != 1 || p->outputs != 1 || p->cols >= most || p->reach >= most || p->reach_x >= most) return 0;
-    p->direct = p->cols <= p->lanes && p->step_x <= 2 && p->reach_x < TGX_CONV_DIRECT_REACH && p->taps_x * p->taps_y <= TGX_CONV_DIRECT_TAPS;
+    const int down = size == 4 && p->lanes >= 8 && p->step_y * p->step_x == 1 && p->reach == p->taps_y - 1 && p->taps_y % 2 && p->taps_y <= 7; /* lines are read once */
+    p->direct = p->cols <= p->lanes && p->step_x <= 2 && p->reach_x < TGX_CONV_DIRECT_REACH
+                && (down ? p->taps_x : p->taps_x * p->taps_y) <= TGX_CONV_DIRECT_TAPS;
     p->residues = at_most(p->reach_x + 1, p->step_x);
     p->line = at_least(p->cols, p->lanes) + p->reach_x / p->step_x;
     ptrdiff_t row = p->residues * p->line, fit = PLANE_BYTES / size / row - p->reach;

@@ -3,9 +3,6 @@
  *
  * Elements outside the image are zeros, and are multiplied as such, as the laid out ones of conv_planes.h are. */
 
-/* Lanes of the elements that a tap has inside a row; with a step of 2 those of two vectors. */
-typedef struct { NAME(mask) first, second; } NAME(window);
-
 static const T NAME(zeros)[TGX_CONV_DIRECT_REACH + 2 * LANES];
 
 INLINE V NAME(tap)(const int step, const T *x, const NAME(window) *in) {
@@ -51,6 +48,39 @@ INLINE void NAME(direct_plane)(const int step, const ptrdiff_t taps_y, const ptr
     }
 }
 
+/* The same DOWN rows at a time; `more` elements behind the plane may be overwritten. */
+INLINE void NAME(plane_direct_down)(const int three, const tgx_conv *p, const tgx_conv_part *part, const T *src, const T *outside,
+                                    NAME(rows_of) *of, T *out, ptrdiff_t more) {
+    for (ptrdiff_t row = 0; row < part->rows; row += DOWN) {
+        if (row + DOWN > part->rows) row = part->rows - DOWN;
+#pragma GCC unroll 1
+        for (ptrdiff_t j = 0; j < DOWN + p->taps_y - 1; j++) {
+            const ptrdiff_t at = part->row + row + p->base_y + j;
+            of->line[j] = at >= 0 && at < p->height ? src + at * p->width : outside;
+        }
+        const ptrdiff_t room = (part->rows - row) * p->cols + more;
+        if (three) NAME(down_tile)(3, 0, of, out + row * p->cols, room);
+        else NAME(down)[p->taps_y / 2 - 1](of, out + row * p->cols, room);
+    }
+}
+
+static __attribute__((noinline)) void NAME(direct_down)(const tgx_conv *p, const tgx_conv_part *part, const T *src, const T *weight,
+                                                        const T *bias, T *out) {
+    const T *outside = p->taps_y > 3 ? NULL : NAME(zeros) - p->base_x;
+    const ptrdiff_t taps = p->taps_x * p->taps_y;
+    const int three = p->taps_x == 3 && p->taps_y == 3;
+    NAME(window) in[TGX_CONV_DIRECT_TAPS];
+    NAME(rows_of) of;
+    for (ptrdiff_t u = 0; u < p->taps_x; u++) in[u].first = NAME(make_mask)(NAME(lanes)(-p->at_x[u], p->width - p->at_x[u]));
+    for (ptrdiff_t i = 0; i < part->planes; i++, src += p->height * p->width, weight += taps * p->pad_outputs, out += part->out_plane) {
+        const ptrdiff_t more = i + 1 < part->planes && part->out_plane >= LANES ? LANES : 0; /* written later */
+        NAME(all_rows_of)(p, p->at_x, weight, bias ? bias[i] : 0, &of);
+        of.in = in;
+        if (three) of.taps_x = 3, NAME(plane_direct_down)(1, p, part, src, outside, &of, out, more);
+        else NAME(plane_direct_down)(0, p, part, src, outside, &of, out, more);
+    }
+}
+
 INLINE void NAME(direct)(const int step, const ptrdiff_t taps_y, const ptrdiff_t taps_x, const tgx_conv *p, const tgx_conv_part *part,
                          const T *src, const T *weight, const T *bias, T *out) {
     NAME(window) in[TGX_CONV_DIRECT_TAPS];
@@ -67,7 +97,8 @@ INLINE void NAME(direct)(const int step, const ptrdiff_t taps_y, const ptrdiff_t
 
 static void NAME(apply_direct)(const tgx_conv *p, const tgx_conv_part *part, const void *src, const void *weight, const void *bias, void *out) {
     const int three = p->taps_x == 3 && p->taps_y == 3;
-    if (three && p->step_x == 1) NAME(direct)(1, 3, 3, p, part, src, weight, bias, out);
+    if (p->step_x == 1 && part->rows >= DOWN && NAME(order_down)(p)) NAME(direct_down)(p, part, src, weight, bias, out);
+    else if (three && p->step_x == 1) NAME(direct)(1, 3, 3, p, part, src, weight, bias, out);
     else if (three) NAME(direct)(2, 3, 3, p, part, src, weight, bias, out);
     else if (p->step_x == 1) NAME(direct)(1, p->taps_y, p->taps_x, p, part, src, weight, bias, out);
     else NAME(direct)(2, p->taps_y, p->taps_x, p, part, src, weight, bias, out);

@@ -24,7 +24,14 @@ enum { /* of tiles of conv_across.h and conv_laid.h */
 /* A tap: where it lies in src and in the weights. And which lie in the image, [first, last) of rows and [left, right) of columns. */
 typedef struct { int32_t offset, weight; } tgx_conv_met;
 typedef struct { ptrdiff_t first, last, left, right; } tgx_conv_range;
+enum { DOWN = 7 }; /* rows of a tile of conv_planes.h: those of most planes are multiples of it */
 #define INLINE static inline __attribute__((always_inline))
+#define ALL_OF _Pragma("GCC unroll 16")
+#if defined(__x86_64__)
+#define IN_REGISTER(v) __asm__("" : "+v"(v)) /* gcc reads what several products share for each of them */
+#else
+#define IN_REGISTER(v)
+#endif
 
 /* to[j][i] = from[i][x + j] for 4 x 4 elements. */
 typedef uint32_t quad __attribute__((vector_size(16)));

@@ -60,6 +60,89 @@ static void NAME(lay)(const tgx_conv *p, const tgx_conv_part *part, const void *
     NAME(lay_lines)(p, (const T *)from + y * p->width, p->base_x, top, bottom, n, buf);
 }
 
+/* Lanes of the elements that a tap has inside a row; with a step of 2 those of two vectors. */
+typedef struct { NAME(mask) first, second; } NAME(window);
+
+/* Where a tile of DOWN rows begins: its lines, and the lanes that a tap has of them. Outside of the image there are zeros, or NULL where
+ * there are more than three rows of taps, which adds nothing. Or, of a laid out plane, the first line, and how far it is to the next. at: of
+ * the taps of a row. w: the topmost row of taps. */
+typedef struct {
+    const T *line[DOWN + 6], *buf, *w;
+    const NAME(window) *in;
+    const ptrdiff_t *at;
+    ptrdiff_t down, taps_x, w_row, cols;
+    T bias;
+} NAME(rows_of);
+
+/* DOWN rows by one vector, whose taps lie row below row. Each line is read once for a column of taps, not once for each tap: loads that
+ * cross lines of the cache took as long as the products. */
+INLINE void NAME(down_tile)(const int taps, const int laid, const NAME(rows_of) *of, T *out, ptrdiff_t room) {
+    V sum[DOWN], factor[7];
+    ALL_OF for (int r = 0; r < DOWN; r++) sum[r] = SPLAT(of->bias);
+#pragma GCC unroll 1
+    for (ptrdiff_t u = 0; u < of->taps_x; u++) {
+        const ptrdiff_t at = of->at[u];
+        ALL_OF for (int v = 0; v < taps; v++) factor[v] = SPLAT(of->w[v * of->w_row + u]);
+        ALL_OF for (int j = 0; j < DOWN + taps - 1; j++) {
+            if (!laid && taps > 3 && !of->line[j]) continue;
+            V x = laid ? (V)READ(of->buf + j * of->down + at) : NAME(masked)(of->line[j] + at, of->in[u].first);
+            IN_REGISTER(x);
+            ALL_OF for (int r = 0; r < DOWN; r++)
+                if (j >= r && j - r < taps) sum[r] = FMA(factor[j - r], x, sum[r]);
+        }
+    }
+    const ptrdiff_t cols = of->cols;
+    if (room >= (DOWN - 1) * cols + LANES) {
+        ALL_OF for (int r = 0; r < DOWN; r++) WRITE(out + r * cols, sum[r]);
+        return;
+    }
+    V last[DOWN]; /* a loop that is not written out */
+    ALL_OF for (int r = 0; r < DOWN; r++) last[r] = sum[r];
+#pragma GCC unroll 1
+    for (int r = 0; r < DOWN; r++) NAME(put)(out + r * cols, last[r], room - r * cols);
+}
+
+#define TILE(taps, name, laid)                                                                                   \
+    static __attribute__((noinline)) void NAME(name##_##taps)(const NAME(rows_of) *of, T *out, ptrdiff_t room) { \
+        NAME(down_tile)(taps, laid, of, out, room);                                                              \
+    }
+#define DOWN_LOOPS(name, laid)                                     \
+    TILE(3, name, laid) TILE(5, name, laid) TILE(7, name, laid)    \
+    static void (*const NAME(name)[3])(const NAME(rows_of) *, T *, ptrdiff_t) = {NAME(name##_3), NAME(name##_5), NAME(name##_7)};
+DOWN_LOOPS(laid_down, 1)
+DOWN_LOOPS(down, 0)
+#undef TILE
+#undef DOWN_LOOPS
+
+/* Whether rows of taps lie row below row: 1 from the first one on, -1 from the last one. Of shorter vectors, and of doubles, a row has
+ * many, and the tiles of plane_tile are less code. */
+INLINE int NAME(order_down)(const tgx_conv *p) {
+    const ptrdiff_t step = p->taps_y > 1 ? p->at_y[1] - p->at_y[0] : 0;
+    return VECTOR_BYTES >= 32 && sizeof(T) == 4 && p->step_y == 1 && p->taps_x <= TGX_CONV_DIRECT_TAPS && p->taps_y <= 7 && p->taps_y % 2 && (step == 1 || step == -1) ? (int)step : 0;
+}
+
+/* What is the same for all tiles of a plane; at: of the taps of the first row. */
+INLINE void NAME(all_rows_of)(const tgx_conv *p, const ptrdiff_t *at, const T *w, T bias, NAME(rows_of) *of) {
+    const ptrdiff_t order = NAME(order_down)(p), to_top = order < 0 ? (p->taps_y - 1) * p->taps_x : 0;
+    of->w = w + to_top, of->w_row = order * p->taps_x, of->at = at, of->taps_x = p->taps_x, of->cols = p->cols, of->bias = bias;
+}
+
+/* All rows of a laid out plane, DOWN at a time; the last ones may hold some rows once more. */
+static void NAME(plane_down)(const tgx_conv *p, const tgx_conv_part *part, const T *buf, const T *w, T bias, T *to) {
+    const ptrdiff_t cols = p->cols, down = p->residues * p->line;
+    NAME(rows_of) of;
+    NAME(all_rows_of)(p, p->offset + (NAME(order_down)(p) < 0 ? (p->taps_y - 1) * p->taps_x : 0), w, bias, &of);
+    of.down = down;
+    for (ptrdiff_t row = 0; row < part->rows; row += DOWN) {
+        if (row + DOWN > part->rows) row = part->rows - DOWN;
+        for (ptrdiff_t x = 0; x < cols; x += LANES) {
+            if (x && x + LANES > cols) x = cols - LANES;
+            of.buf = buf + row * down + x;
+            NAME(laid_down)[p->taps_y / 2 - 1](&of, to + row * cols + x, (part->rows - row) * cols - x);
+        }
+    }
+}
+
 /* `rows` rows by `vectors` vectors; at most `room` elements of out exist. */
 INLINE void NAME(plane_tile)(const int rows, const int vectors, const tgx_conv *p, const T *buf, const T *w, T bias, T *out,
                              ptrdiff_t room) {
@@ -82,6 +165,10 @@ static void NAME(apply_plane)(const tgx_conv *p, const tgx_conv_part *part, cons
                               void *to) {
     const ptrdiff_t cols = p->cols, down = p->step_y * p->residues * p->line;
     const T *w = weight, b = bias ? *(const T *)bias : 0;
+    if (part->rows >= DOWN && NAME(order_down)(p)) {
+        NAME(plane_down)(p, part, buffer, w, b, to);
+        return;
+    }
     for (ptrdiff_t row = 0, rows; row < part->rows; row += rows) {
         rows = part->rows >= 4 ? 4 : 1;
         if (row + rows > part->rows) row = part->rows - rows; /* some rows once more */
