@@ -52,6 +52,8 @@ def run(level, op, args):
         return _different(level, op, args)
     if not level.any_owned(args):
         return NotImplemented  # drawn once, as outside
+    if op.name == "aten::_dropout_step":
+        return _same_dropout(level, *args)
     return Shared(operation(op)(*[a.value[0] if level.owns(a) else a for a in args]))
 
 
@@ -91,3 +93,10 @@ def _different(level, op, args):
         found = call(whole.flatten(0, 1), *row[1:])
         return found.unflatten(0, (level.size, whole.shape[1]))
     return call(*row)
+
+
+def _same_dropout(level, tensor, keep, generator):
+    """One draw for all samples, by which each of them is multiplied."""
+    whole = level.whole(tensor)
+    kept = functions["_fused._dropout_step"](whole[0].detach(), keep, generator=generator)[1]
+    return functions["_fused._dropout_step_backward"](whole, kept, keep), Shared(kept)

@@ -1,5 +1,6 @@
-/* Factors of dropout: 0 or 1 / (1 - p) for each element, or for each channel. The product is an op of its own: its derivative
- * multiplies by the same factors, which a kernel for both would have to return beside it. */
+/* Dropout: factors, 0 or 1 / (1 - p) for each element, or for each channel; and what they make of an input, in one pass, with a
+ * byte for each element that says whether it was kept: all that the derivative needs, and a quarter of the factors. A bit for each
+ * would take a loop of its own to be multiplied by. */
 #include <string.h>
 #include "random_parts.h"
 
@@ -41,6 +42,57 @@ static int dropout_noise_run(tgx_call *c) {
     return 0;
 }
 TGX_KERNEL(dropout_noise, dropout_noise_shape, dropout_noise_run, TGX_SERIAL)
+
+/* (self, keep, generator) -> self times such factors for p = 1 - keep, and which elements were kept. Drawn in the order of memory,
+ * as dropout_noise draws. */
+static int dropout_step_shape(tgx_call *c) {
+    const tgx_tensor *t = tgx_in(c, 0);
+    const double keep = tgx_float(c, 1);
+    if (t->dtype != TGX_F32 && t->dtype != TGX_F64)
+        return tgx_fail(c, TGX_NOT_IMPLEMENTED_ERROR, "\"dropout\" in one step not implemented for '%s': give float32 or float64",
+                        tgx_dtype_title(t->dtype));
+    if (!(keep > 0 && keep <= 1))
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "dropout in one step expects keep to be in (0, 1], but got keep=%g: pass a probability",
+                        keep);
+    tgx_like_order(c, 0, t, t->dtype);
+    tgx_like_order(c, 1, t, TGX_BOOL);
+    return 0;
+}
+
+typedef struct {
+    int dtype;
+    double keep, factor;
+    const char *from;
+    char *out;
+    uint8_t *kept;
+} drop_t;
+
+static void fill_drop(const void *what, tgx_stream *s, void *out, int64_t n) {
+    const drop_t *d = what;
+    const ptrdiff_t at = (char *)out - d->out;
+    tgx_random_drop(s, d->dtype, d->from + at, out, d->kept + at / tgx_itemsize[d->dtype], n, d->keep, d->factor);
+}
+
+/* Whether elements of two tensors of the same sizes lie alike. */
+static int lies_alike(const tgx_tensor *a, const tgx_tensor *b) {
+    for (int i = 0; i < a->rank; i++)
+        if (a->sizes[i] != 1 && a->strides[i] != b->strides[i]) return 0;
+    return 1;
+}
+
+static int dropout_step_run(tgx_call *c) {
+    const tgx_tensor *t = tgx_in(c, 0), *out = tgx_out(c, 0);
+    const double keep = tgx_float(c, 1);
+    const int alike = lies_alike(t, out);
+    int error;
+    if (!alike && (error = c->services->copy(out, t))) return error;
+    const drop_t drop = {out->dtype, keep, out->dtype == TGX_F32 ? 1 / (float)keep : 1 / keep, alike ? t->data : out->data, out->data,
+                         (uint8_t *)tgx_out(c, 1)->data};
+    const tgx_random_whole whole = {out->data, out->count, tgx_itemsize[out->dtype], 2, 0};
+    tgx_random_shared(c, c->args[2].pointer, &whole, fill_drop, &drop);
+    return 0;
+}
+TGX_KERNEL(dropout_step, dropout_step_shape, dropout_step_run, TGX_SERIAL)
 
 /* (query, key, p, generator): what dropout of p keeps of the scores of (*, L, E) and (*, S, E), a bit for each, eight keys to a byte,
  * the first of them its lowest bit. Drawn in the order of the scores, as dropout_noise draws for them. */

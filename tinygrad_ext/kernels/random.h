@@ -51,6 +51,8 @@ void tgx_random_geometric(tgx_stream *s, int type, void *out, int64_t n, double 
 void tgx_random_bernoulli(tgx_stream *s, int type, void *out, int64_t n, double p);
 /* Of float32 or float64: the same with `value` in the place of 1. */
 void tgx_random_choice(tgx_stream *s, int type, void *out, int64_t n, double p, double value);
+/* The same factors times n numbers x, and which of them are not 0. `out` may be `x`. */
+void tgx_random_drop(tgx_stream *s, int type, const void *x, void *out, uint8_t *kept, int64_t n, double p, double value);
 /* One float32 or float64 probability for each element, all of which are in [0, 1]. */
 void tgx_random_bernoulli_each(tgx_stream *s, int type, void *out, int64_t n, int p_type, const void *p);
 int tgx_random_are_chances(int p_type, const void *p, int64_t n);

@@ -103,6 +103,7 @@ FAMILIES = (
     "resize",
     "grids",
     "grid_sample",
+    "dropout",
     "embed",
     "bags",
     "ctc",

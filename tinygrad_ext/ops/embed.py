@@ -172,6 +172,8 @@ def _drop(input, p, training, inplace, channels=False):
         raise RuntimeError(
             f"result type Float can't be cast to the desired output type {input.dtype}: dropout needs floats"
         )
+    if not inplace and not channels and input.dtype in (tg.float32, tg.float64):
+        return fused._dropout_step(input, 1 - p)[0]
     noise = fused._dropout_noise(input.detach(), p, channels)
     return input.mul_(noise) if inplace else input * noise
 

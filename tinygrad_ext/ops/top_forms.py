@@ -18,6 +18,8 @@ def _native_dropout(input, p, train):
     _check_p("native_dropout", p)
     if p == 1:
         return input * input.new_zeros(()), tg.zeros_like(input, dtype=tg.bool)
+    if input.dtype in (tg.float32, tg.float64):
+        return fused._dropout_step(input, 1 - p)
     noise = fused._dropout_noise(input.detach(), p, False)
     return input * noise, noise != 0
 
