@@ -89,6 +89,7 @@ FAMILIES = (
     "margins",
     "attention",
     "attention_step",
+    "attention_heads",
     "loss",
     "class_loss",
     "likelihood",

@@ -10,6 +10,7 @@ from tinygrad_ext.ops.samples import Sample, zeros
 
 _LONG = 1 << 16  # scores of a head from which on they are made a tile at a time
 _LONG_CAUSAL = 1 << 14  # of which tiles leave out half
+_FEW = 256  # rows, keys and columns of a head up to which it is computed as one step
 _LONG_HALVES = 1 << 11 if multiplies_bfloat16() else _LONG
 
 
@@ -36,6 +37,14 @@ def _is_step(query, key, value, attn_mask, dropout_p, is_causal):
     alike = attn_mask is None or attn_mask.dtype in (tg.bool, tg.bfloat16)
     four = query.dim() == key.dim() == value.dim() == 4
     return scores >= _LONG_HALVES and not dropout_p and alike and four and query.shape[-1] == value.shape[-1]
+
+
+def _is_heads(query, key, value):
+    """Whether the heads are so small that each of them is computed in the cache."""
+    if query.dtype not in (tg.float32, tg.float64) or query.shape[:-2] != key.shape[:-2]:
+        return False
+    sizes = *query.shape[-2:], key.shape[-2]
+    return key.shape == value.shape and query.shape[-1] == key.shape[-1] and min(sizes) > 0 and max(sizes) <= _FEW
 
 
 def _composed(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa):
@@ -68,6 +77,8 @@ def _composed(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_
         kept = fused._attention_kept(query.detach(), key.detach(), dropout_p) if 0 < dropout_p < 1 else None
         result = fused._attention_step(query, key, value, attn_mask, is_causal, scale, kept, dropout_p)
         return result * 0 if dropout_p == 1 else result
+    if attn_mask is None and not dropout_p and not is_causal and _is_heads(query, key, value):
+        return fused._attention_heads(query, key, value, scale)[0]
     weights, blind = weights_of((query * scale) @ key.transpose(-2, -1), attn_mask, is_causal)
     if dropout_p:
         weights = fused.dropout(weights, dropout_p, True)

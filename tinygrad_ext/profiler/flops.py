@@ -60,6 +60,11 @@ def _attention_backward(shapes, _):
     return 2 * prod(query[:-1]) * key[-2] * (3 * query[-1] + 2 * value[-1])
 
 
+def _attention_heads_backward(shapes, _):
+    """Four products of the size of one forward."""
+    return 2 * _attention(shapes, _)
+
+
 def _recurrent(weight):
     """Of all steps, from the input and the weights of input and state, the arguments of that number and the next."""
     return lambda shapes, _: 2 * prod(shapes[0][:-1]) * (prod(shapes[weight]) + prod(shapes[weight + 1]))
@@ -104,6 +109,7 @@ _RULES = {
     "aten::_conv_weight_grad": _by_weight,
     "aten::scaled_dot_product_attention": _attention,
     "aten::_attention_step_backward": _attention_backward,
+    "aten::_attention_heads_backward": _attention_heads_backward,
     "aten::_lstm_steps": _recurrent(3),
     "aten::_gru_steps": _recurrent(2),
     "aten::_elman_steps": _recurrent(2),
