@@ -1,4 +1,4 @@
-"""Attention of small heads as one step: the same bits in any layout and on any number of threads, as exact as by ops."""
+"""Attention of small heads as one step: the same bits in any layout and on any number of threads."""
 
 import sys
 

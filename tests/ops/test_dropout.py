@@ -80,3 +80,17 @@ def test_native_dropout_says_what_was_kept():
     result, kept = tg.native_dropout(tg.ones(50), 0.5, True)
     assert kept.dtype == tg.bool
     assert tg.equal(result, kept * 2.0)
+
+
+@pytest.mark.parametrize("dtype", [tg.float32, tg.float64], ids=str)
+def test_a_gradient_may_lie_as_it_likes(dtype):
+    kept, grad = tg.rand(6, 5) < 0.5, tg.randn(6, 5, dtype=dtype)
+    want = fused._dropout_step_backward(grad, kept, 0.75)
+    assert tg.equal(want, tg.where(kept, grad * (tg.ones((), dtype=dtype) / 0.75), grad * 0))
+    turned = lambda t: t.t().contiguous().t()
+    for g in (grad, turned(grad), tg.cat([grad, grad], 1)[:, :5]):
+        for k in (kept, turned(kept), tg.cat([kept, kept], 1)[:, :5]):
+            got = fused._dropout_step_backward(g, k, 0.75)
+            assert tg.equal(got, want)
+    row = fused._dropout_step_backward(grad[:1].expand(6, 5), kept[:1].expand(6, 5), 0.75)
+    assert tg.equal(row, want[:1].expand(6, 5))

@@ -99,4 +99,4 @@ def _same_dropout(level, tensor, keep, generator):
     """One draw for all samples, by which each of them is multiplied."""
     whole = level.whole(tensor)
     kept = functions["_fused._dropout_step"](whole[0].detach(), keep, generator=generator)[1]
-    return functions["_fused._dropout_step_backward"](whole, kept, keep), Shared(kept)
+    return functions["_fused._dropout_step_backward"](whole, kept.expand(whole.shape), keep), Shared(kept)

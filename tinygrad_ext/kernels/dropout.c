@@ -2,6 +2,7 @@
  * byte for each element that says whether it was kept: all that the derivative needs, and a quarter of the factors. A bit for each
  * would take a loop of its own to be multiplied by. */
 #include <string.h>
+#include "random_drop.h"
 #include "random_parts.h"
 
 /* (self, p, channels, generator): zero with probability p, else 1 / (1 - p); one for each element, or each channel of each
@@ -43,6 +44,8 @@ static int dropout_noise_run(tgx_call *c) {
 }
 TGX_KERNEL(dropout_noise, dropout_noise_shape, dropout_noise_run, TGX_SERIAL)
 
+static double factor_of(int dtype, double keep) { return dtype == TGX_F32 ? 1 / (float)keep : 1 / keep; }
+
 /* (self, keep, generator) -> self times such factors for p = 1 - keep, and which elements were kept. Drawn in the order of memory,
  * as dropout_noise draws. */
 static int dropout_step_shape(tgx_call *c) {
@@ -73,26 +76,68 @@ static void fill_drop(const void *what, tgx_stream *s, void *out, int64_t n) {
     tgx_random_drop(s, d->dtype, d->from + at, out, d->kept + at / tgx_itemsize[d->dtype], n, d->keep, d->factor);
 }
 
-/* Whether elements of two tensors of the same sizes lie alike. */
-static int lies_alike(const tgx_tensor *a, const tgx_tensor *b) {
-    for (int i = 0; i < a->rank; i++)
-        if (a->sizes[i] != 1 && a->strides[i] != b->strides[i]) return 0;
+/* Whether the elements of a tensor lie as those of one of the same sizes with these strides do. */
+static int lies_so(const tgx_tensor *t, const int64_t *strides) {
+    for (int i = 0; i < t->rank; i++)
+        if (t->sizes[i] != 1 && t->strides[i] != strides[i]) return 0;
     return 1;
 }
 
 static int dropout_step_run(tgx_call *c) {
     const tgx_tensor *t = tgx_in(c, 0), *out = tgx_out(c, 0);
     const double keep = tgx_float(c, 1);
-    const int alike = lies_alike(t, out);
+    const int alike = lies_so(t, out->strides);
     int error;
     if (!alike && (error = c->services->copy(out, t))) return error;
-    const drop_t drop = {out->dtype, keep, out->dtype == TGX_F32 ? 1 / (float)keep : 1 / keep, alike ? t->data : out->data, out->data,
+    const drop_t drop = {out->dtype, keep, factor_of(out->dtype, keep), alike ? t->data : out->data, out->data,
                          (uint8_t *)tgx_out(c, 1)->data};
     const tgx_random_whole whole = {out->data, out->count, tgx_itemsize[out->dtype], 2, 0};
     tgx_random_shared(c, c->args[2].pointer, &whole, fill_drop, &drop);
     return 0;
 }
 TGX_KERNEL(dropout_step, dropout_step_shape, dropout_step_run, TGX_SERIAL)
+
+/* (grad, kept, keep) -> grad times the factors of what was kept, in the order of the latter. */
+static int dropout_back_shape(tgx_call *c) {
+    const tgx_tensor *g = tgx_in(c, 0), *kept = tgx_in(c, 1);
+    if (g->dtype != TGX_F32 && g->dtype != TGX_F64)
+        return tgx_fail(c, TGX_NOT_IMPLEMENTED_ERROR, "\"dropout\" in one step not implemented for '%s': give float32 or float64",
+                        tgx_dtype_title(g->dtype));
+    if (kept->dtype != TGX_BOOL || !tgx_same_sizes(g, kept))
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "dropout in one step: kept must be of dtype Bool and shape %s, as grad, got %s %s",
+                        tgx_shape_text(g), tgx_dtype_title(kept->dtype), tgx_shape_text(kept));
+    const int64_t *strides = tgx_like_order(c, 0, kept, g->dtype)->strides;
+    if (strides && lies_so(kept, strides)) return 0;
+    tgx_like(c, 0, kept, g->dtype);             /* it has gaps, or is row-major */
+    tgx_need_dense(c, 1);
+    return 0;
+}
+
+typedef struct {
+    int dtype;
+    double factor;
+    const char *from;
+    char *out;
+    const uint8_t *kept;
+} back_t;
+
+static int run_back(void *given, ptrdiff_t lo, ptrdiff_t hi) {
+    const back_t *b = given;
+    const int64_t size = tgx_itemsize[b->dtype];
+    tgx_random_kept(b->dtype, b->from + lo * size, b->out + lo * size, b->kept + lo, hi - lo, b->factor);
+    return 0;
+}
+
+static int dropout_back_run(tgx_call *c) {
+    const tgx_tensor *g = tgx_in(c, 0), *kept = tgx_in(c, 1), *out = tgx_out(c, 0);
+    const int alike = lies_so(g, out->strides);
+    int error;
+    if (!alike && (error = c->services->copy(out, g))) return error;
+    back_t back = {out->dtype, factor_of(out->dtype, tgx_float(c, 2)), alike ? g->data : out->data, out->data,
+                   (const uint8_t *)kept->data};
+    return tgx_range(c, run_back, &back, out->count, TGX_SMALL);
+}
+TGX_KERNEL(dropout_back, dropout_back_shape, dropout_back_run, 0)
 
 /* (query, key, p, generator): what dropout of p keeps of the scores of (*, L, E) and (*, S, E), a bit for each, eight keys to a byte,
  * the first of them its lowest bit. Drawn in the order of the scores, as dropout_noise draws for them. */

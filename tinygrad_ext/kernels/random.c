@@ -18,6 +18,17 @@ static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* ---- stream ---- */
 
+void tgx_random_seed(tgx_stream *s, uint64_t seed)
+{
+    s->seed = seed;
+    s->has_spare = 0;
+    s->spare_normal = 0.0;
+    s->position = 0;
+    s->words[0] = (uint32_t)seed;
+    for (uint32_t i = 1; i < TGX_RANDOM_WORDS; i++)
+        s->words[i] = 1812433253u * (s->words[i - 1] ^ (s->words[i - 1] >> 30)) + i;
+}
+
 static void refill_if_empty(tgx_stream *s)
 {
     if (s->position != 0 && s->position != TGX_RANDOM_WORDS) return;
@@ -44,6 +55,22 @@ void tgx_random_skip(tgx_stream *s, int64_t n)
         take = smaller(n, TGX_RANDOM_WORDS - s->position);
         s->position += (uint32_t)take;
     }
+}
+
+int64_t tgx_random_draws(tgx_stream *s, int64_t n, const uint32_t **words, uint32_t *cut)
+{
+    refill_if_empty(s);
+    if (s->position + 1 < TGX_RANDOM_WORDS) {
+        const int64_t take = smaller(n, (TGX_RANDOM_WORDS - s->position) / 2);
+        *words = s->words + s->position;
+        s->position += (uint32_t)(2 * take);
+        return take;
+    }
+    cut[0] = s->words[s->position++];
+    refill_if_empty(s);
+    cut[1] = s->words[s->position++];
+    *words = cut;
+    return 1;
 }
 
 uint32_t tgx_random_next32(tgx_stream *s)
@@ -307,48 +334,16 @@ void tgx_random_geometric(tgx_stream *s, int type, void *out, int64_t n, double 
 
 /* ---- bernoulli ---- */
 
-/* Words of one draw or more, as they lie in the block; those of a draw that the end of the block cuts are moved. */
-static int64_t whole_draws(tgx_stream *s, int64_t n, const uint32_t **words, uint32_t *cut)
-{
-    refill_if_empty(s);
-    if (s->position + 1 < TGX_RANDOM_WORDS) {
-        const int64_t take = smaller(n, (TGX_RANDOM_WORDS - s->position) / 2);
-        *words = s->words + s->position;
-        s->position += (uint32_t)(2 * take);
-        return take;
-    }
-    cut[0] = s->words[s->position++];
-    refill_if_empty(s);
-    cut[1] = s->words[s->position++];
-    *words = cut;
-    return 1;
-}
-
 /* A uniform number, a multiple of 2^-53, is below p if that multiple is below the next one from p on. */
-static int64_t bound_of(double p) { return (int64_t)ceil(p * 0x1p53); }
-
 void tgx_random_choice(tgx_stream *s, int type, void *out, int64_t n, double p, double value)
 {
-    const int64_t below = bound_of(p);
-    const uint32_t high = (uint32_t)(below >> 32), low = (uint32_t)below, *words;
-    uint32_t cut[2];
+    const int64_t below = (int64_t)ceil(p * 0x1p53);
+    uint32_t words[2 * BLOCK];
     for (int64_t done = 0, take; done < n; done += take) {
-        take = whole_draws(s, n - done, &words, cut);
-        if (type == TGX_F32) choose_float(words, (float *)out + done, take, high, low, (float)value);
-        else choose_double(words, (double *)out + done, take, high, low, value);
-    }
-}
-
-void tgx_random_drop(tgx_stream *s, int type, const void *x, void *out, uint8_t *kept, int64_t n, double p, double value)
-{
-    const int64_t below = bound_of(p);
-    const uint32_t high = (uint32_t)(below >> 32), low = (uint32_t)below, *words;
-    uint32_t cut[2];
-    for (int64_t done = 0, take; done < n; done += take) {
-        take = whole_draws(s, n - done, &words, cut);
-        if (type == TGX_F32)
-            drop_float(words, (const float *)x + done, (float *)out + done, kept + done, take, high, low, (float)value);
-        else drop_double(words, (const double *)x + done, (double *)out + done, kept + done, take, high, low, value);
+        take = smaller(n - done, BLOCK);
+        tgx_random_words(s, words, 2 * take);
+        if (type == TGX_F32) choose_float(words, (float *)out + done, take, below, (float)value);
+        else choose_double(words, (double *)out + done, take, below, value);
     }
 }
 

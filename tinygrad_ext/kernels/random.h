@@ -30,6 +30,10 @@ double tgx_random_next_normal(tgx_stream *s);  /* mean 0, deviation 1; keeps the
 void tgx_random_words(tgx_stream *s, uint32_t *out, int64_t n);
 void tgx_random_skip(tgx_stream *s, int64_t n);                /* n words, without making them */
 
+/* Words of at least one and at most n draws of 64 bits, two each, as they lie in the block, not yet tempered; those of a draw that
+ * the end of the block cuts are put into `cut`. Returns the number of draws. */
+int64_t tgx_random_draws(tgx_stream *s, int64_t n, const uint32_t **words, uint32_t *cut);
+
 /* The state in the layout of PyTorch's get_state (native byte order); load gives 0 if the bytes are no state. */
 void tgx_random_save(const tgx_stream *s, void *bytes);
 int tgx_random_load(tgx_stream *s, const void *bytes);
@@ -51,8 +55,6 @@ void tgx_random_geometric(tgx_stream *s, int type, void *out, int64_t n, double 
 void tgx_random_bernoulli(tgx_stream *s, int type, void *out, int64_t n, double p);
 /* Of float32 or float64: the same with `value` in the place of 1. */
 void tgx_random_choice(tgx_stream *s, int type, void *out, int64_t n, double p, double value);
-/* The same factors times n numbers x, and which of them are not 0. `out` may be `x`. */
-void tgx_random_drop(tgx_stream *s, int type, const void *x, void *out, uint8_t *kept, int64_t n, double p, double value);
 /* One float32 or float64 probability for each element, all of which are in [0, 1]. */
 void tgx_random_bernoulli_each(tgx_stream *s, int type, void *out, int64_t n, int p_type, const void *p);
 int tgx_random_are_chances(int p_type, const void *p, int64_t n);

@@ -10,9 +10,6 @@
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
 
 #define BODY static inline __attribute__((always_inline))
 #ifdef __FMA__
@@ -68,18 +65,16 @@ BODY void twist_body(uint32_t *w, int fast)
 }
 PER_ISA(twist, (uint32_t *w), w)
 
-BODY uint32_t tempered(uint32_t y)
-{
-    y ^= y >> 11;
-    y ^= (y << 7) & 0x9d2c5680u;
-    y ^= (y << 15) & 0xefc60000u;
-    return y ^ (y >> 18);
-}
-
 BODY void temper_body(const uint32_t *restrict w, uint32_t *restrict out, int64_t n, int fast)
 {
     (void)fast;
-    for (int64_t i = 0; i < n; i++) out[i] = tempered(w[i]);
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t y = w[i];
+        y ^= y >> 11;
+        y ^= (y << 7) & 0x9d2c5680u;
+        y ^= (y << 15) & 0xefc60000u;
+        out[i] = y ^ (y >> 18);
+    }
 }
 PER_ISA(temper, (const uint32_t *w, uint32_t *out, int64_t n), w, out, n)
 
@@ -103,92 +98,16 @@ BODY void to_double_body(const uint32_t *restrict w, double *restrict out, int64
 }
 PER_ISA(to_double, (const uint32_t *w, double *out, int64_t n), w, out, n)
 
-/* Whether the number in [0, 1) of a 64-bit draw, made of two words before they are tempered, is below a bound, which is given in
- * steps of 2^-53: in halves, which vectors compare without widening them. */
-BODY int is_below(const uint32_t *w, uint32_t high, uint32_t low)
-{
-    const uint32_t first = tempered(w[0]) & 0x1fffffu, second = tempered(w[1]);
-    return (first < high) | ((first == high) & (second < low));
-}
-
-/* `value` where such a number is below the bound, and 0 elsewhere. */
+/* `value` where the number in [0, 1) of such a draw is below a bound, given in steps of 2^-53, and 0 elsewhere. */
 #define CHOICES(T, name) \
-BODY void name##_body(const uint32_t *restrict w, T *restrict out, int64_t n, uint32_t high, uint32_t low, T value, int fast) \
+BODY void name##_body(const uint32_t *restrict w, T *restrict out, int64_t n, int64_t below, T value, int fast) \
 { \
     (void)fast; \
-    for (int64_t i = 0; i < n; i++) out[i] = is_below(w + 2 * i, high, low) ? value : 0; \
+    for (int64_t i = 0; i < n; i++) out[i] = ((int64_t)(w[2 * i] & 0x1fffffu) << 32 | w[2 * i + 1]) < below ? value : 0; \
 } \
-PER_ISA(name, (const uint32_t *w, T *out, int64_t n, uint32_t high, uint32_t low, T value), w, out, n, high, low, value)
+PER_ISA(name, (const uint32_t *w, T *out, int64_t n, int64_t below, T value), w, out, n, below, value)
 CHOICES(float, choose_float)
 CHOICES(double, choose_double)
-
-/* Numbers x times that, which may lie in their place, and which of them were not multiplied by 0. */
-#define DROPS(T, name) \
-BODY void name##_body(const uint32_t *restrict w, const T *x, T *out, uint8_t *restrict kept, int64_t n, uint32_t high, uint32_t low, \
-                      T value, int fast) \
-{ \
-    (void)fast; \
-    for (int64_t i = 0; i < n; i++) { \
-        const int below = is_below(w + 2 * i, high, low); \
-        kept[i] = (uint8_t)below; \
-        out[i] = x[i] * (below ? value : 0); \
-    } \
-}
-#define DROP(T, name) \
-PER_ISA(name, (const uint32_t *w, const T *x, T *out, uint8_t *kept, int64_t n, uint32_t high, uint32_t low, T value), \
-        w, x, out, kept, n, high, low, value)
-#define DROP(T, name) PER_ISA(name, (const uint32_t *w, const T *x, T *out, uint8_t *kept, int64_t n, uint32_t high, uint32_t low, \
-                                    T value), w, x, out, kept, n, high, low, value)
-DROPS(double, drop_double)
-DROP(double, drop_double)
-DROPS(float, drop_float_plain)
-DROP(float, drop_float_plain)
-#if defined(__x86_64__)
-#define WIDE static inline __attribute__((always_inline, target("avx512f,avx512dq,avx512vl,avx512bw")))
-WIDE __m512i tempered_wide(__m512i y)
-{
-    y = _mm512_xor_si512(y, _mm512_srli_epi32(y, 11));
-    y = _mm512_xor_si512(y, _mm512_and_si512(_mm512_slli_epi32(y, 7), _mm512_set1_epi32((int)0x9d2c5680u)));
-    y = _mm512_xor_si512(y, _mm512_and_si512(_mm512_slli_epi32(y, 15), _mm512_set1_epi32((int)0xefc60000u)));
-    return _mm512_xor_si512(y, _mm512_srli_epi32(y, 18));
-}
-
-/* The compiler takes 64 at a time for the sake of the bytes, which leaves much of a block to the loops for the rest. */
-__attribute__((target("avx512f,avx512dq,avx512vl,avx512bw")))
-static void drop_float_wide(const uint32_t *w, const float *x, float *out, uint8_t *kept, int64_t n, uint32_t high, uint32_t low,
-                            float value)
-{
-    const __m512i even = _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
-    const __m512i odd = _mm512_add_epi32(even, _mm512_set1_epi32(1));
-    const __m512i top = _mm512_set1_epi32((int)high), rest = _mm512_set1_epi32((int)low);
-    const __m512 factor = _mm512_set1_ps(value);
-    for (int64_t i = 0; i < n; i += 16) {
-        const uint32_t some = n - i < 16 ? (1u << (n - i)) - 1 : 0xffffu;
-        const uint64_t pairs = n - i < 16 ? ((uint64_t)1 << 2 * (n - i)) - 1 : 0xffffffffu;
-        const __m512i a = _mm512_maskz_loadu_epi32((__mmask16)pairs, w + 2 * i);
-        const __m512i b = _mm512_maskz_loadu_epi32((__mmask16)(pairs >> 16), w + 2 * i + 16);
-        const __m512i first = _mm512_and_si512(tempered_wide(_mm512_permutex2var_epi32(a, even, b)), _mm512_set1_epi32(0x1fffff));
-        const __m512i second = tempered_wide(_mm512_permutex2var_epi32(a, odd, b));
-        const __mmask16 below = (__mmask16)(_mm512_cmplt_epu32_mask(first, top)
-                                            | _mm512_mask_cmplt_epu32_mask(_mm512_cmpeq_epi32_mask(first, top), second, rest));
-        const __m512 by = _mm512_maskz_mov_ps(below, factor);
-        _mm512_mask_storeu_ps(out + i, (__mmask16)some, _mm512_mul_ps(_mm512_maskz_loadu_ps((__mmask16)some, x + i), by));
-        _mm_mask_storeu_epi8(kept + i, (__mmask16)some, _mm_maskz_set1_epi8(below, 1));
-    }
-}
-#endif
-
-static void drop_float(const uint32_t *w, const float *x, float *out, uint8_t *kept, int64_t n, uint32_t high, uint32_t low,
-                       float value)
-{
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw")) {
-        drop_float_wide(w, x, out, kept, n, high, low, value);
-        return;
-    }
-#endif
-    drop_float_plain(w, x, out, kept, n, high, low, value);
-}
 
 /* ---- float32 Box-Muller; polynomials of the Cephes library (Moshier), good to 1 ulp ---- */
 

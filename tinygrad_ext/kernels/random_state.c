@@ -1,17 +1,6 @@
-/* The state of a stream: from a seed, and as bytes, in the layout of PyTorch's. See random.h. */
+/* The state of a stream as bytes, in the layout of PyTorch's. See random.h. */
 #include "random.h"
 #include <string.h>
-
-void tgx_random_seed(tgx_stream *s, uint64_t seed)
-{
-    s->seed = seed;
-    s->has_spare = 0;
-    s->spare_normal = 0.0;
-    s->position = 0;
-    s->words[0] = (uint32_t)seed;
-    for (uint32_t i = 1; i < TGX_RANDOM_WORDS; i++)
-        s->words[i] = 1812433253u * (s->words[i - 1] ^ (s->words[i - 1] >> 30)) + i;
-}
 
 typedef struct {
     uint64_t seed;

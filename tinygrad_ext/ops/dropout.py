@@ -4,21 +4,26 @@ from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
 
+
+def _batched(level, grad, kept, keep):
+    return fused._dropout_step_backward(level.whole(grad), level.whole(kept), keep)
+
+
 op(
     "aten::_dropout_step_backward(Tensor grad, Tensor kept, float keep) -> Tensor",
-    scalar={"float": "x * (y ? 1 / keep : 0)"},
-    inputs={"kept": "bool"},
+    kernel="dropout_back",
+    batch=_batched,
+    jvp="linear",
     grad={"grad": "_dropout_step_backward(grad, kept, keep)"},
+    types="float",
     variants="function",
     where="_fused",
-    samples=lambda make: iter([Sample(make(3, 4), make.bools(3, 4), 0.75), Sample(make(2, 3), make.bools(3), 0.5)]),
+    samples=lambda make: iter([Sample(make(3, 4), make.bools(3, 4), 0.75), Sample(make(2, 3), make.bools(2, 3), 0.5)]),
     reference=lambda grad, kept, keep: grad * kept / keep,
-    refuses={
-        "inputs": "_dropout_step_backward expected kept to be a boolean tensor: what _dropout_step gives beside its "
-        "result"
-    },
     errors=[
-        (lambda: fused._dropout_step_backward(zeros(2), zeros(2), 0.5), RuntimeError, "kept to be a boolean"),
+        (lambda: fused._dropout_step_backward(zeros(2), zeros(2), 0.5), RuntimeError, "kept must be of dtype Bool"),
+        (lambda: fused._dropout_step_backward(zeros(2), zeros(3) > 0, 0.5), RuntimeError, "shape .2., as grad"),
+        (lambda: fused._dropout_step_backward(zeros(2).long(), zeros(2) > 0, 0.5), NotImplementedError, "'Long'"),
     ],
     doc="The gradient divided by keep where it was kept, else zero (of infinity: not a number, as by a product).",
 )
