@@ -4,6 +4,7 @@
  * factors and the product each in a loop take 0.73. The compiler makes nothing of the kind from plain C: for the sake of the bytes it
  * takes 64 numbers at a time, which leaves half of a block of the stream to the loops for what is left over. */
 #include "random_drop.h"
+#include "isa.h"
 #if defined(__x86_64__)
 #include <immintrin.h>
 #define FOR_AVX512 __attribute__((target("avx512f,avx512dq,avx512vl,avx512bw")))
@@ -66,8 +67,10 @@ FOR_AVX512 static void drop_wide(const uint32_t *w, const float *x, float *out, 
     }
 }
 
-static int is_wide(void) {
-    return __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw");
+static int level_of(void) {
+    static int level = -1;
+    if (level < 0) level = tgx_cpu_level();
+    return level;
 }
 
 static void drop_floats(tgx_stream *s, const float *x, float *out, uint8_t *kept, int64_t n, double p, float value) {
@@ -84,7 +87,7 @@ static void drop_floats(tgx_stream *s, const float *x, float *out, uint8_t *kept
 void tgx_random_drop(tgx_stream *s, int type, const void *x, void *out, uint8_t *kept, int64_t n, double p, double value) {
     double factors[BLOCK];
 #if defined(__x86_64__)
-    if (type == TGX_F32 && is_wide()) {
+    if (type == TGX_F32 && level_of() == 2) {
         drop_floats(s, x, out, kept, n, p, (float)value);
         return;
     }
@@ -99,7 +102,7 @@ void tgx_random_drop(tgx_stream *s, int type, const void *x, void *out, uint8_t 
 
 void tgx_random_kept(int type, const void *x, void *out, const uint8_t *kept, int64_t n, double value) {
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2")) {
+    if (level_of()) {
         times_kept_avx2(type, x, out, kept, n, value);
         return;
     }
