@@ -13,7 +13,7 @@
 enum { BLOCK = 512 };
 
 #define DROPS(T) \
-static inline void drop_##T(const T *factors, const T *x, T *out, uint8_t *restrict kept, int64_t n) { \
+static inline __attribute__((always_inline)) void drop_##T(const T *factors, const T *x, T *out, uint8_t *restrict kept, int64_t n) { \
     for (int64_t i = 0; i < n; i++) kept[i] = factors[i] != 0; \
     for (int64_t i = 0; i < n; i++) out[i] = x[i] * factors[i]; \
 } \
@@ -28,6 +28,12 @@ static inline __attribute__((always_inline)) void times_##T(const T *x, T *out, 
 DROPS(float)
 DROPS(double)
 
+static inline __attribute__((always_inline)) void drop(int type, const double *factors, const char *x, char *out, uint8_t *kept,
+                                                       int64_t n) {
+    if (type == TGX_F32) drop_float((const float *)factors, (const float *)x, (float *)out, kept, n);
+    else drop_double(factors, (const double *)x, (double *)out, kept, n);
+}
+
 static inline __attribute__((always_inline)) void times_kept(int type, const void *x, void *out, const uint8_t *kept, int64_t n,
                                                              double value) {
     if (type == TGX_F32) times_float(x, out, kept, n, (float)value);
@@ -38,6 +44,11 @@ static inline __attribute__((always_inline)) void times_kept(int type, const voi
 __attribute__((target("avx2")))
 static void times_kept_avx2(int type, const void *x, void *out, const uint8_t *kept, int64_t n, double value) {
     times_kept(type, x, out, kept, n, value);
+}
+
+__attribute__((target("avx2")))
+static void drop_avx2(int type, const double *factors, const char *x, char *out, uint8_t *kept, int64_t n) {
+    drop(type, factors, x, out, kept, n);
 }
 
 FOR_AVX512 static inline __m512i tempered(__m512i y) {
@@ -92,11 +103,19 @@ void tgx_random_drop(tgx_stream *s, int type, const void *x, void *out, uint8_t 
         return;
     }
 #endif
+    const int64_t size = tgx_itemsize[type];
     for (int64_t done = 0; done < n; done += BLOCK) {
         const int64_t some = n - done < BLOCK ? n - done : BLOCK;
+        const char *from = (const char *)x + done * size;
+        char *to = (char *)out + done * size;
         tgx_random_choice(s, type, factors, some, p, value);
-        if (type == TGX_F32) drop_float((const float *)factors, (const float *)x + done, (float *)out + done, kept + done, some);
-        else drop_double(factors, (const double *)x + done, (double *)out + done, kept + done, some);
+#if defined(__x86_64__)
+        if (level_of()) {
+            drop_avx2(type, factors, from, to, kept + done, some);
+            continue;
+        }
+#endif
+        drop(type, factors, from, to, kept + done, some);
     }
 }
 
