@@ -29,6 +29,10 @@ _OPTIMIZERS = [
     "_disable_dynamo_if_unsupported",
     "_device_dtype_check_for_fused",
 ]
+_FORMS = [
+    *["_adafactor", "_muon", "adadelta", "adagrad", "adam", "adamax", "adamw"],
+    *["asgd", "nadam", "radam", "rmsprop", "rprop", "sgd"],
+]
 _OF_DYNAMO = [("eval_frame", "OptimizedModule"), ("utils", "is_compile_supported"), ("utils", "disable_cache_limit")]
 _FUNCTORCH = "tinygrad_ext.as_torch.stand_ins.functorch"
 _ELSEWHERE = {
@@ -43,6 +47,7 @@ _ELSEWHERE = {
     **dict.fromkeys([("", "Argument"), ("", "FunctionSchema")], "tinygrad_ext.jit.script.schema"),
     **{("optim.optimizer", name): _OPTIMIZER for name in _OPTIMIZERS},
     **{("utils._foreach_utils", f"_get_{kind}_kernels_supported_devices"): _OPTIMIZER for kind in ("foreach", "fused")},
+    **{(f"optim.{name}", name.lstrip("_")): "tinygrad_ext.optim._functional" for name in _FORMS},
     ("", "Type"): "tinygrad_ext.graph.types",
     ("", "FileCheck"): "tinygrad_ext.testing",
     ("", "Storage"): "tinygrad_ext.tensor.legacy_storage",

@@ -27,12 +27,13 @@ from ..native import updates as native
 from .checks import refuse_sparse
 
 
-def sgd_in_ops(params, bufs, lr, momentum, dampening, weight_decay, nesterov, maximize):
+def sgd_in_ops(params, bufs, lr, momentum, dampening, weight_decay, nesterov, maximize, grads=None):
     """Do the update op by op, with gradients if they are on; missing entries of ``bufs`` are filled."""
     for row, param in enumerate(params):
-        if param.grad is None:
+        grad = param.grad if grads is None else grads[row]
+        if grad is None:
             continue
-        grad = -param.grad if maximize else param.grad
+        grad = -grad if maximize else grad
         if weight_decay:
             if grad.is_sparse:
                 raise RuntimeError(
@@ -49,21 +50,22 @@ def sgd_in_ops(params, bufs, lr, momentum, dampening, weight_decay, nesterov, ma
         param.add_(grad, alpha=-lr)
 
 
-def adam_in_ops(params, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, steps, *options):
+def adam_in_ops(params, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, steps, *options, grads=None):
     """Do the update op by op, with gradients if they are on; every parameter with a gradient has state."""
     most = max_exp_avg_sqs or [None] * len(params)
-    for param, *state in zip(params, exp_avgs, exp_avg_sqs, most, steps):
-        if param.grad is not None:
-            _adam_one(param, *state, *options)
+    grads = [param.grad for param in params] if grads is None else grads
+    for param, grad, *state in zip(params, grads, exp_avgs, exp_avg_sqs, most, steps):
+        if grad is not None:
+            _adam_one(param, grad, *state, *options)
 
 
 def _adam_one(
-    param, exp_avg, exp_avg_sq, max_exp_avg_sq, step, lr, beta1, beta2, eps,
+    param, grad, exp_avg, exp_avg_sq, max_exp_avg_sq, step, lr, beta1, beta2, eps,
     weight_decay, decoupled, amsgrad, maximize,
 ):  # fmt: skip
-    if param.grad.is_sparse:
+    if grad.is_sparse:
         refuse_sparse("Adam", "please consider SparseAdam instead")
-    grad = -param.grad if maximize else param.grad
+    grad = -grad if maximize else grad
     if weight_decay and decoupled:
         param.mul_(1 - lr * weight_decay)
     elif weight_decay:

@@ -83,24 +83,32 @@ class PerParameter(Optimizer):
         return loss
 
     def _update_group(self, group):
-        maximize, decay = group["maximize"], group["weight_decay"] if self._penalty else 0
         for param in group["params"]:
             grad = param.grad
             if grad is None:
                 continue
-            if grad.is_sparse:
+            if grad.is_sparse:  # before there is state
                 self._check_sparse(group)
             state = self.state[param]
             if not state:
                 # assigned as a whole: the saved lists of state are marked once
                 self.state[param] = self._first_state(param, group)
                 state = self.state[param]
-            if maximize:
-                grad = -grad
-            if decay:
-                grad = grad.add(param, alpha=decay)
-            state["step"].add_(1)
-            self._update(param, grad, state, group)
+            self._step_one(param, grad, state, group)
+
+    def _update_one(self, param, grad, state, group):
+        """The step of one parameter whose state is there; `_functional` calls it."""
+        if grad.is_sparse:
+            self._check_sparse(group)
+        self._step_one(param, grad, state, group)
+
+    def _step_one(self, param, grad, state, group):
+        if group["maximize"]:
+            grad = -grad
+        if self._penalty and group["weight_decay"]:
+            grad = grad.add(param, alpha=group["weight_decay"])
+        state["step"].add_(1)
+        self._update(param, grad, state, group)
 
     def _check_sparse(self, group):
         """Called for a sparse gradient."""

@@ -13,6 +13,7 @@ from . import in_place as _in_place  # noqa: F401 (fills the table of handlers)
 from . import softmax as _softmax
 from .compressed import CompressedTensor, sparse_compressed_tensor, sparse_csc_tensor, sparse_csr_tensor
 from .coo import SparseTensor, sparse_coo_tensor, spdiags
+from .invariants import check_sparse_tensor_invariants
 from .legacy import ByteTensor, CharTensor, DoubleTensor, FloatTensor, HalfTensor, IntTensor, LongTensor, ShortTensor
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "ShortTensor",
     "SparseTensor",
     "addmm",
+    "check_sparse_tensor_invariants",
     "log_softmax",
     "mm",
     "softmax",
