@@ -43,7 +43,7 @@ def write(file, obj):
 
 
 class _Reader(pickle.Unpickler):
-    storages_follow = False
+    storages_follow = sparse_to_come = False
 
     def __init__(self, file, storage_of, budget, **texts):
         super().__init__(file, **texts)
@@ -60,7 +60,7 @@ class _Reader(pickle.Unpickler):
             return super().find_class(module, name)
         if (module, name) == ("torch._tensor", "_rebuild_from_type_v2"):
             return _from_type
-        found = meaning(module, name, self.storages_follow)
+        found = meaning(module, name, self)
         if found is not None and not isinstance(found, str):
             return found
         if not below:

@@ -61,9 +61,7 @@ def _with_state(t, state):
 
 def _from_type(rebuild, kind, args, state):
     """A tensor with attributes of its own. Its class stays behind unless that was named safe."""
-    if rebuild not in (_tensor, _tensor_of_dtype, _parameter, _meta_tensor, _sparse) and not safe_names.is_safe(
-        rebuild
-    ):
+    if rebuild not in _TENSORS and not safe_names.is_safe(rebuild):
         raise pickle.UnpicklingError("a tensor is rebuilt by an unknown function")
     made = rebuild(*args)
     if safe_names.is_safe(kind):
@@ -82,6 +80,14 @@ def _sparse(layout, parts):
     if layout in _BLOCKS:
         raise pickle.UnpicklingError(f"it holds a tensor of the layout {layout}, of blocks, which is not here")
     return sparse_parts.made(layout, parts)
+
+
+def _sparse_to_come(layout, parts):
+    """A tensor in the place of a sparse one whose numbers follow: it is made when the pickle is read once more."""
+    return _meta_tensor(by_name["float32"], (0,), (1,), False)
+
+
+_TENSORS = (_tensor, _tensor_of_dtype, _parameter, _meta_tensor, _sparse, _sparse_to_come)
 
 
 def _complex(real, imag):
@@ -155,19 +161,20 @@ NAMES = {
 }
 
 
-def meaning(module, name, storages_follow):
-    """What stands for a name, or None. UnpicklingError for a sparse tensor whose numbers are not read yet."""
+def meaning(module, name, reader):
+    """What stands for a name, or None. A reader whose storages follow is told of sparse tensors, and meets none yet."""
     found = NAMES.get((module, name))
-    if found is _sparse and storages_follow:
-        raise pickle.UnpicklingError("it holds a sparse tensor in the format before PyTorch 1.6: save it once more")
+    if found is _sparse and reader.storages_follow:
+        reader.sparse_to_come = True
+        return _sparse_to_come
     return found
 
 
 # ---- reading -------------------------------------------------------------------------------------------------------
 
 
-_CALLS = (_ordered_dict, Size, device, _text_bytes, _tensor, _tensor_of_dtype, _parameter, _from_type)
-_CALLS += (_meta_tensor, _sparse, _complex, _set, _counter, _bytearray, _layout)
+_CALLS = (*_TENSORS, _ordered_dict, Size, device, _text_bytes, _from_type)
+_CALLS += (_complex, _set, _counter, _bytearray, _layout)
 _OPCODES = """
     PROTO FRAME STOP MARK POP POP_MARK NONE NEWTRUE NEWFALSE BININT BININT1 BININT2 LONG1 LONG4 BINFLOAT BINUNICODE
     SHORT_BINUNICODE BINBYTES SHORT_BINBYTES BINSTRING SHORT_BINSTRING EMPTY_TUPLE TUPLE TUPLE1 TUPLE2 TUPLE3
@@ -191,7 +198,7 @@ class _Charged:
 
 
 class Unpickler(pickle._Unpickler):  # the one in Python: its opcodes can be replaced
-    storages_follow = False  # behind the pickle
+    storages_follow = sparse_to_come = False  # behind the pickle
     own = {code: pickle._Unpickler.dispatch[code] for code in (getattr(pickle, n)[0] for n in _OPCODES.split())}
 
     def __init__(self, file, storage_of, budget):
@@ -201,7 +208,7 @@ class Unpickler(pickle._Unpickler):  # the one in Python: its opcodes can be rep
 
     def find_class(self, module, name):
         """The stand-in of a name; UnpicklingError for any that is not in the table."""
-        found = meaning(module, name, self.storages_follow)
+        found = meaning(module, name, self)
         found = safe_names.found(module, name) if found is None else found
         if found is None:
             raise pickle.UnpicklingError(
@@ -361,14 +368,15 @@ def _read_row(source, budget, unpickler):
     def loaded():
         reader = unpickler(file, storage_of, budget)
         reader.storages_follow = True
-        return reader.load()
+        return reader.load(), reader.sparse_to_come
 
-    if loaded() != _MAGIC or loaded() != _PROTOCOL:
+    if loaded()[0] != _MAGIC or loaded()[0] != _PROTOCOL:
         raise ValueError(f"its protocol is not {_PROTOCOL}")
-    system = loaded()
+    system, _ = loaded()
     if type(system) is not dict or system.get("little_endian") is not True:
         raise ValueError("its numbers are big-endian")
-    made, keys = loaded(), loaded()
+    begin = file.tell()
+    (made, again), (keys, _) = loaded(), loaded()
     if type(keys) is not list or sorted(map(str, keys)) != sorted(sizes):
         raise ValueError("the storages that it lists are not those that its tensors name")
     at = file.tell()
@@ -378,4 +386,7 @@ def _read_row(source, budget, unpickler):
             raise ValueError(f"storage {key} holds {count} elements, and its tensors need {nbytes} bytes")
         source.read_into(at + 8, memoryview(_core.window(storages[key], by_name["uint8"], [nbytes], [1], 0)))
         at += 8 + nbytes
-    return made
+    if not again:
+        return made
+    file.seek(begin)  # sparse tensors are checked when they are made, which takes their numbers
+    return unpickler(file, lambda key, _: storages[key], budget).load()
