@@ -118,3 +118,12 @@ def test_batch_norms_give_up_their_statistics_and_run_under_vmap():
     assert not [name for name in model.state_dict() if "running" in name or "num_batches" in name]
     assert tg.allclose(vmap(model)(x), tg.stack([model(part) for part in x]), atol=1e-6)
     assert tg.allclose(model.eval()(x[0]), model.train()(x[0]))
+
+
+def test_a_parameter_that_a_call_brings_is_gone_after_it():
+    net = nn.Linear(1, 1)
+    given = {"extra": nn.Parameter(tg.ones(1)), "weight": tg.ones(1, 1)}
+    for _ in range(2):
+        func.functional_call(net, dict(given), tg.ones(1, 1))
+        assert [name for name, _ in net.named_parameters()] == ["weight", "bias"] and not hasattr(net, "extra")
+    assert nn.utils.stateless._functional_call(net, given, tg.zeros(1, 1)).item() == net.bias.item()

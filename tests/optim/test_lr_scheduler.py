@@ -1,6 +1,7 @@
 """Learning rate schedules: PyTorch's numbers, resuming, refusals."""
 
 import copy
+import warnings
 
 import pytest
 
@@ -302,3 +303,33 @@ def test_multiplicative_goes_on_from_epoch_zero_but_at_the_start():
     optimizer.step()
     schedule.step(0)
     assert schedule.get_last_lr() == [0.05]
+
+
+def test_a_step_that_is_replaced_after_the_schedule_was_made_is_noticed():
+    for early in (True, False):
+        opt = optim.SGD([tg.ones(2)])
+        if early:
+            opt.step = lambda closure=None, step=opt.step: step(closure)
+        scheduler = optim.lr_scheduler.StepLR(opt, 3)
+        if not early:
+            opt.step = lambda closure=None, step=opt.step: step(closure)
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            opt.step()
+            scheduler.step()
+        assert ["has been overridden" in str(w.message) for w in found] == ([] if early else [True])
+
+
+def test_parts_of_cycles_have_their_private_names():
+    opt = optim.SGD([tg.ones(2)], momentum=0.9)
+    for mode, value in (("triangular", 1.0), ("triangular2", 0.25), ("exp_range", 0.5**3)):
+        cyclic = optim.lr_scheduler.CyclicLR(opt, 0.1, 1.0, mode=mode, gamma=0.5)
+        assert cyclic.scale_fn(3) == cyclic._scale_fn_ref(3) == value and "_scale_fn_ref" not in cyclic.state_dict()
+    once = optim.lr_scheduler.OneCycleLR(opt, 1.0, total_steps=10)
+    assert once._annealing_linear(1, 3, 0.5) == 2 and once._annealing_cos(1.0, 3.0, 1) == 3
+    values = [once.get_last_lr()]
+    del once._anneal_func_type
+    once.load_state_dict({**once.state_dict(), "anneal_func": type(once)._annealing_linear})
+    opt.step()
+    once.step()
+    assert once.get_last_lr() > values[0]

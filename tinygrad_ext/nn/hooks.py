@@ -177,7 +177,7 @@ class Hooking:
         if boundary is not None:
             call.result = boundary.watch_outputs(call.result)
         if legacy:
-            register_legacy(self, legacy, call.result)
+            register_legacy(self, legacy, call.args, call.result)
         return call.result
 
     def _run_forward_pre_hooks(self, call):

@@ -5,6 +5,7 @@
 to rename keys of an older ``_version``.
 """
 
+import contextlib
 import functools
 import warnings
 import weakref
@@ -213,6 +214,8 @@ class Saving:
 
     def register_state_dict_post_hook(self, hook):
         """Call ``hook(module, state_dict, prefix, local_metadata)`` after saving; it changes the dict in place."""
+        with contextlib.suppress(AttributeError):  # of a method
+            hook._from_public_api = True
         return _add(self._state_dict_hooks, _InPlace(hook))
 
     def register_state_dict_pre_hook(self, hook):

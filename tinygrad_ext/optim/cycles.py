@@ -1,5 +1,6 @@
 """Schedules that go up and down again, some with the momentum against them."""
 
+import functools
 import math
 
 import tinygrad_ext as tg
@@ -188,11 +189,26 @@ class CyclicLR(LRScheduler):
 
     def scale_fn(self, x):
         """The factor of the way from base to max, in cycle or after batch number ``x``."""
-        if self._scale_fn_custom is not None:
-            return self._scale_fn_custom(x)
-        if self.mode == "triangular":
-            return 1.0
-        return 1 / 2.0 ** (x - 1) if self.mode == "triangular2" else self.gamma**x
+        return (self._scale_fn_custom or self._scale_fn_ref)(x)
+
+    @property
+    def _scale_fn_ref(self):
+        """The function of the mode."""
+        if self.mode == "exp_range":
+            return functools.partial(self._exp_range_scale_fn, self.gamma)
+        return self._triangular2_scale_fn if self.mode == "triangular2" else self._triangular_scale_fn
+
+    @staticmethod
+    def _triangular_scale_fn(x):
+        return 1.0
+
+    @staticmethod
+    def _triangular2_scale_fn(x):
+        return 1 / 2.0 ** (x - 1)
+
+    @staticmethod
+    def _exp_range_scale_fn(gamma, x):
+        return gamma**x
 
     def get_lr(self):
         """Return the value of each group after ``last_epoch`` batches; the momentum is set on the way."""
@@ -286,7 +302,7 @@ class OneCycleLR(LRScheduler):
                 break
             start = phase["end_step"]
         share = (at - start) / (phase["end_step"] - start)
-        between = ANNEALING[self._anneal_func_type]
+        between = self._anneal_func
         if self.cycle_momentum:
             for group in self.optimizer.param_groups:
                 ends = group[phase["start_momentum"]], group[phase["end_momentum"]]
@@ -294,6 +310,13 @@ class OneCycleLR(LRScheduler):
         return [
             between(group[phase["start_lr"]], group[phase["end_lr"]], share) for group in self.optimizer.param_groups
         ]
+
+    _annealing_cos, _annealing_linear = staticmethod(cosine), staticmethod(line)
+
+    def _anneal_func(self, start, end, pct):
+        """A value between two; states of old have ``anneal_func`` itself, not its name."""
+        kind = getattr(self, "_anneal_func_type", None)
+        return (self.anneal_func if kind is None else ANNEALING[kind])(start, end, pct)
 
 
 def _total(total_steps, epochs, steps_per_epoch):

@@ -53,6 +53,7 @@ class LRScheduler:
                     f"with last_epoch >= 0, got last_epoch={last_epoch}; load the optimizer's state first"
                 )
         self.optimizer = optimizer
+        optimizer._step_when_scheduled = vars(optimizer).get("step")
         self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
         self.last_epoch = last_epoch
         self._initial_step()
@@ -81,17 +82,29 @@ class LRScheduler:
 
     def step(self, epoch=None):
         """Go on by one epoch, or to ``epoch`` (deprecated), and set the values."""
-        if self._step_count == 1 and not self.optimizer._opt_called:
-            warnings.warn(
-                "Detected call of `lr_scheduler.step()` before `optimizer.step()`: call them in the opposite "
-                "order, or the first value of the schedule is never used.",
-                UserWarning,
-                stacklevel=2,
-            )
+        if self._step_count == 1:
+            self._check_order()
         self._step_count += 1
         if epoch is not None:
             warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
         self._update_lr(epoch)
+
+    def _check_order(self):
+        """UserWarning before the second value of a schedule where no step was seen that used the first."""
+        own = vars(self.optimizer).get("step")
+        if own is not getattr(self.optimizer, "_step_when_scheduled", own):
+            told = (
+                "Seems like `optimizer.step()` has been overridden after the schedule was made: make the schedule "
+                "after that, or whether the steps come in order is not seen"
+            )
+        elif not self.optimizer._opt_called and own is None:
+            told = (
+                "Detected call of `lr_scheduler.step()` before `optimizer.step()`: call them in the opposite "
+                "order, or the first value of the schedule is never used."
+            )
+        else:
+            return
+        warnings.warn(told, UserWarning, stacklevel=3)
 
     def _update_lr(self, epoch=None):
         self._get_lr_called_within_step = True

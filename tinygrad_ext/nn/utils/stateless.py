@@ -22,6 +22,11 @@ def functional_call(module, parameters_and_buffers, args=None, kwargs=None, *, t
     return call_with(module, parameters_and_buffers, args, kwargs, tie_weights, strict)
 
 
+def _functional_call(module, parameters_and_buffers, args=None, kwargs=None, *, tie_weights=True, strict=False):
+    """The same without a warning; PyTorch's private name for it."""
+    return call_with(module, parameters_and_buffers, args, kwargs, tie_weights, strict)
+
+
 def call_with(module, given, args, kwargs, tie_weights, strict):
     """module(*args, **kwargs) with the given tensors; what it assigns to those names meanwhile goes into `given`."""
     args = () if args is None else args if isinstance(args, tuple) else (args,)
@@ -65,7 +70,9 @@ def _swap(module, attribute, value):
     """Put a tensor where the module keeps that name; what was there before."""
     for registry in (module._parameters, module._buffers):
         if attribute in registry:
-            old, registry[attribute] = registry[attribute], value
+            old = registry.pop(attribute) if value is _MISSING else registry[attribute]
+            if value is not _MISSING:
+                registry[attribute] = value
             return old
     old = getattr(module, attribute, _MISSING)
     if old is not _MISSING and old is not None and not isinstance(old, Tensor):
