@@ -10,7 +10,7 @@ from .distribution import Distribution
 from .exp_family import ExponentialFamily
 from .transformed import OfFormulas
 from .transforms import AffineTransform, ExpTransform, PowerTransform
-from .utils import all_true, broadcast_all, euler_constant
+from .utils import broadcast_all, euler_constant
 
 
 @boundary
@@ -26,13 +26,11 @@ class Uniform(Distribution):
     def __init__(self, low, high, validate_args=None):
         self.low, self.high = broadcast_all(low, high)
         super().__init__(self.low.size(), validate_args=validate_args)
-        if self._validate_args and not all_true(self.low < self.high):
-            raise ValueError("Uniform is not defined when low >= high")
 
-    arg_constraints = {
-        "low": constraints.dependent(is_discrete=False, event_dim=0),
-        "high": constraints.dependent(is_discrete=False, event_dim=0),
-    }
+    @property
+    def arg_constraints(self):
+        """Each end lies on its side of the other."""
+        return {"low": constraints.less_than(self.high), "high": constraints.greater_than(self.low)}
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self):

@@ -85,11 +85,11 @@ class Distribution:
     def expand(self, batch_shape, _instance=None):
         """The same distribution with parameters expanded to ``batch_shape``, without copies."""
         new = self._get_checked_instance(type(self), _instance)
-        batch_shape = tg.Size(batch_shape)
+        batch_shape, named = tg.Size(batch_shape), self.arg_constraints
         for name, value in self.__dict__.items():
-            if name in self.arg_constraints and isinstance(value, tg.Tensor):
+            if name in named and isinstance(value, tg.Tensor):
                 value = value.expand(batch_shape + value.shape[len(self._batch_shape) :])
-            if name in self.arg_constraints or not isinstance(getattr(type(self), name, None), lazy_property):
+            if name in named or not isinstance(getattr(type(self), name, None), lazy_property):
                 new.__dict__[name] = value
         new._batch_shape = batch_shape
         return new

@@ -25,6 +25,13 @@ def _mvdigamma(a, p):
     return tg.digamma(a.unsqueeze(-1) - halves).sum(-1)
 
 
+_MATRICES = {
+    "covariance_matrix": constraints.positive_definite,
+    "precision_matrix": constraints.positive_definite,
+    "scale_tril": constraints.lower_cholesky,
+}
+
+
 @boundary
 class Wishart(GivenMatrix, ExponentialFamily):
     """Positive definite matrices: sums of outer products of ``df`` normal vectors.
@@ -37,12 +44,11 @@ class Wishart(GivenMatrix, ExponentialFamily):
         ValueError: ``df`` is not above the size of the matrix less one.
     """
 
-    arg_constraints = {
-        "covariance_matrix": constraints.positive_definite,
-        "precision_matrix": constraints.positive_definite,
-        "scale_tril": constraints.lower_cholesky,
-        "df": constraints.greater_than(0),
-    }
+    @property
+    def arg_constraints(self):
+        """What ``df`` is above depends on the size of the matrix."""
+        return {**_MATRICES, "df": constraints.greater_than(self._event_shape[-1] - 1)}
+
     support = constraints.positive_definite
     has_rsample = True
     _mean_carrier_measure = 0

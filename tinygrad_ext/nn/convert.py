@@ -110,6 +110,22 @@ class Converting:
         """Move to a GPU; raises what ``tensor.cuda()`` raises, as this package has no GPU kernels."""
         return self._apply(lambda tensor: tensor.cuda(device))
 
+    def _moved(self, kind, device):
+        place = kind if device is None else tg.device(kind, device) if isinstance(device, int) else device
+        return self._apply(lambda tensor: tensor.to(place))
+
+    def ipu(self, device=None):
+        """Move to such a device; raises what ``tensor.to("ipu")`` raises, as none is here unless a plugin brings it."""
+        return self._moved("ipu", device)
+
+    def xpu(self, device=None):
+        """As `ipu`."""
+        return self._moved("xpu", device)
+
+    def mtia(self, device=None):
+        """As `ipu`."""
+        return self._moved("mtia", device)
+
     def train(self, mode=True):
         """Set the training flag here and below, and return this module."""
         if not isinstance(mode, bool):

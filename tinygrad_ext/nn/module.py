@@ -74,7 +74,7 @@ class Module(Walking, Converting, Saving, Hooking):
     _version = 1
     _tables_came_first = False
     _live_hooks = frozenset()
-    _is_full_backward_hook = None
+    _is_full_backward_hook = _compiled_call_impl = None
 
     def __init__(self, *args, **kwargs):
         if not self.call_super_init and (args or kwargs):

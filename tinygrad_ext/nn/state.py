@@ -11,6 +11,7 @@ import warnings
 import weakref
 from collections import OrderedDict, namedtuple
 from collections.abc import Mapping
+from typing import Any, TypeVar
 
 import tinygrad_ext as tg
 from tinygrad_ext.core.call.boundary import boundary
@@ -62,6 +63,8 @@ class _WithModule:
 @boundary
 class Saving:
     """The part of Module that saves and loads."""
+
+    T_destination = TypeVar("T_destination", bound=dict[str, Any])  # of annotations of state_dict
 
     def _init_state_hooks(self):
         for name in STATE_TABLES:

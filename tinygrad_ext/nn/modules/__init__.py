@@ -4,6 +4,7 @@ from . import (
     activation,
     adaptive,
     batchnorm,
+    constants,
     container,
     conv,
     dropout,
@@ -82,3 +83,5 @@ __all__ = sorted(
     )
     for name in family.__all__
 )
+
+constants.mark(globals())

@@ -109,8 +109,13 @@ class ParameterDict(Module):
         return getattr(self, self._name(key))
 
     def __setitem__(self, key, value):
+        name, value = self._name(key), _as_parameter(value)
         self._keys[key] = None
-        setattr(self, self._name(key), _as_parameter(value))
+        if name == "training" and isinstance(value, Parameter):  # the flag is hidden from then on, as in PyTorch
+            self.__dict__.pop(name, None)
+            self._parameters[name] = value
+        else:
+            setattr(self, name, value)
 
     def __delitem__(self, key):
         del self._keys[key]

@@ -24,6 +24,14 @@ def _permuted(state, order):
     return state if order is None else state.index_select(1, order)
 
 
+def apply_permutation(tensor, permutation, dim=1):
+    """Deprecated: ``tensor.index_select(dim, permutation)``."""
+    warnings.warn(
+        "apply_permutation() is deprecated: write tensor.index_select(dim, permutation)", FutureWarning, stacklevel=2
+    )
+    return tensor.index_select(dim, permutation)
+
+
 class RNNBase(Module):
     """What recurrent layers share.
 

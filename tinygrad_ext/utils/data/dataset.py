@@ -123,7 +123,18 @@ class ConcatDataset(Dataset):
             raise AssertionError("datasets should not be an empty iterable")
         if any(isinstance(dataset, IterableDataset) for dataset in self.datasets):
             raise AssertionError("ConcatDataset does not support IterableDataset; use ChainDataset")
-        self.cumulative_sizes = list(itertools.accumulate(len(dataset) for dataset in self.datasets))
+        self.cumulative_sizes = self.cumsum(self.datasets)
+
+    @staticmethod
+    def cumsum(sequence):
+        """The sums of the lengths up to each dataset, as a list."""
+        return list(itertools.accumulate(map(len, sequence)))
+
+    @property
+    def cummulative_sizes(self):
+        """Deprecated: ``cumulative_sizes``."""
+        warnings.warn("cummulative_sizes is deprecated: it is cumulative_sizes", FutureWarning, stacklevel=2)
+        return self.cumulative_sizes
 
     def __len__(self):
         return self.cumulative_sizes[-1]
