@@ -11,10 +11,14 @@ import pickle
 
 from tinygrad_ext.archive.moving import settled
 from tinygrad_ext.archive.pytorch import Unpickler, meaning, read_with
-from tinygrad_ext.archive.pytorch_writer import STORAGES, Pickler, has_class, write_zip
+from tinygrad_ext.archive.pytorch_writer import NAMES, STORAGES, Pickler, has_class, write_zip
+from tinygrad_ext.core.call import unasked
+from tinygrad_ext.core.call.subclass import attributes_of
 from tinygrad_ext.core.data.tensor import Parameter, Tensor
 
 OURS = "tinygrad_ext"
+_PICKLES = ("__getstate__", "__reduce__", "__reduce_ex__", "__setstate__", "__getnewargs__", "__getnewargs_ex__")
+_PICKLES += ("__torch_dispatch__",)
 
 
 class _Pickler(Pickler):
@@ -32,6 +36,18 @@ class _Pickler(Pickler):
             return None
         return super().persistent_id(obj)
 
+    def reducer_override(self, obj):
+        """As PyTorch's files; tensors of other classes, too: files name the class and nothing of ours."""
+        found = super().reducer_override(obj)
+        if found is not NotImplemented or not isinstance(obj, Tensor) or not _is_plain_subclass(type(obj)):
+            return found
+        was = unasked.set_disabled(True, True)  # the class has nothing to say to this
+        try:
+            rebuild, args = self._plain(obj)
+        finally:
+            unasked.set_disabled(*was)
+        return NAMES["_rebuild_from_type_v2"], (rebuild, type(obj), args, attributes_of(obj) or {})
+
     def shares_no_storage(self, t):
         """Nobody has counted what is to be saved."""
         return False
@@ -40,6 +56,12 @@ class _Pickler(Pickler):
 def write(file, obj):
     """Write any object to a file open for binary writing. What pickle raises for what it does not take."""
     write_zip(file, obj, _Pickler)
+
+
+def _is_plain_subclass(cls):
+    """Whether what a tensor of a class is stands in its memory and attributes alone, for all that the class says."""
+    own = [base for base in cls.__mro__ if not issubclass(Tensor, base)]
+    return not issubclass(cls, Parameter) and not any(name in vars(base) for base in own for name in _PICKLES)
 
 
 class _Reader(pickle.Unpickler):

@@ -41,7 +41,7 @@ class _Name:
         """Never called: the pickler asks of what rebuilds an object only that it can be."""
 
 
-_NAMES = {
+NAMES = {
     word: _Name(module, word)
     for module, words in {
         "torch._utils": "_rebuild_tensor_v2 _rebuild_tensor_v3 _rebuild_parameter _rebuild_parameter_with_state "
@@ -102,8 +102,8 @@ class Pickler(pickle._Pickler):
                 f"{self._seen_as[key]} and {seen_as}; save tensors alone"
             )
         if dtype_name is None:
-            return "storage", _NAMES["UntypedStorage"], key, "cpu", nbytes
-        kind = _NAMES[f"{_TITLES[dtype_name]}Storage"]
+            return "storage", NAMES["UntypedStorage"], key, "cpu", nbytes
+        kind = NAMES[f"{_TITLES[dtype_name]}Storage"]
         return "storage", kind, key, "cpu", nbytes // by_name[dtype_name].itemsize
 
     def _shown_as(self, storage):
@@ -130,26 +130,26 @@ class Pickler(pickle._Pickler):
         if type(obj) is Parameter:
             args = obj.detach(), obj.requires_grad, OrderedDict()
             return (
-                (_NAMES["_rebuild_parameter_with_state"], (*args, state))
+                (NAMES["_rebuild_parameter_with_state"], (*args, state))
                 if state
-                else (_NAMES["_rebuild_parameter"], args)
+                else (NAMES["_rebuild_parameter"], args)
             )
-        rebuild, args = (_NAMES["_rebuild_sparse_tensor"], found) if found else self._plain(obj)
+        rebuild, args = (NAMES["_rebuild_sparse_tensor"], found) if found else self._plain(obj)
         if not state:
             return rebuild, args
-        return _NAMES["_rebuild_from_type_v2"], (rebuild, _NAMES["Tensor"], args, state)
+        return NAMES["_rebuild_from_type_v2"], (rebuild, NAMES["Tensor"], args, state)
 
     def _plain(self, t):
         if t.is_meta:
             args = t.dtype, tuple(t.shape), t.stride(), t.requires_grad
-            return _NAMES["_rebuild_meta_tensor_no_storage"], args
+            return NAMES["_rebuild_meta_tensor_no_storage"], args
         geometry = t.storage_offset(), tuple(t.shape), t.stride(), t.requires_grad, OrderedDict()
         bits = ({name: True for name, on in (("conj", t.is_conj()), ("neg", t.is_neg())) if on},)
         metadata = bits if bits[0] else ()
         name = t.dtype.name
         if name in _TITLES and self.shares_no_storage(t):
-            return _NAMES["_rebuild_tensor_v2"], (_StorageOf(t, name), *geometry, *metadata)
-        return _NAMES["_rebuild_tensor_v3"], (_StorageOf(t, None), *geometry, t.dtype, *metadata)
+            return NAMES["_rebuild_tensor_v2"], (_StorageOf(t, name), *geometry, *metadata)
+        return NAMES["_rebuild_tensor_v3"], (_StorageOf(t, None), *geometry, t.dtype, *metadata)
 
     def _name(self, obj):
         self.write(obj.line)
@@ -170,10 +170,10 @@ class Pickler(pickle._Pickler):
     dispatch[bytes] = _bytes
     dispatch[OrderedDict] = _ordered_dict
     dispatch[int] = _number
-    dispatch[Size] = lambda self, obj: self.save_reduce(_NAMES["Size"], (tuple(obj),), obj=obj)
-    dispatch[device] = lambda self, obj: self.save_reduce(_NAMES["device"], _device(obj), obj=obj)
-    dispatch[layout] = lambda self, obj: self.save_reduce(_NAMES["_get_layout"], (str(obj),), obj=obj)
-    dispatch[dtype] = lambda self, obj: self.save(_NAMES[obj.name])
+    dispatch[Size] = lambda self, obj: self.save_reduce(NAMES["Size"], (tuple(obj),), obj=obj)
+    dispatch[device] = lambda self, obj: self.save_reduce(NAMES["device"], _device(obj), obj=obj)
+    dispatch[layout] = lambda self, obj: self.save_reduce(NAMES["_get_layout"], (str(obj),), obj=obj)
+    dispatch[dtype] = lambda self, obj: self.save(NAMES[obj.name])
     dispatch[complex] = lambda self, obj: self.save_reduce(complex, (obj.real, obj.imag), obj=obj)
 
 

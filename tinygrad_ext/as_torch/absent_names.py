@@ -27,6 +27,8 @@ from tinygrad_ext.core.data.dtype import dtype
 FILE = Path(__file__).with_name("absent_names.txt")
 WHY = "tinygrad_ext has none of this; what it has stands in docs/torch_names.md"
 _DTYPE = re.compile(r"(q?u?int|bits|float)\d\w*|bit")
+_OTHERS = frozenset(["quantized", "qat", "quantizable", "intrinsic"])
+_LAYERS = frozenset(["CELU", "ELU", "GELU", "GLU", "GRU", "LSTM", "RNN", "SELU"])  # in capitals, and no constants
 _filled = {}
 
 
@@ -106,7 +108,7 @@ def _made(place, name, full):
     if name not in _listed(place) and "*" in _listed(place) and not name.startswith("__"):
         raised = re.search("[a-z](Error|Exception|Warning)$", name)
         kind = "x" if raised else "t" if name.strip("_")[:1].isupper() else "f"
-        letter, more = "o" if name.isupper() else kind, ""
+        letter, more = "o" if name.isupper() and name not in _LAYERS else kind, ""
     elif name in _listed(place):
         letter, more = _listed(place)[name]
     else:
@@ -138,6 +140,8 @@ def _in_a_room_above(place, name):
 
     Of a module that is not here at all, the functions of the package itself are others: cuda.nvtx.range is not range.
     """
+    if not _OTHERS.isdisjoint(place.split(".")):
+        return None  # whose Linear is not that of nn
     absent_whole = "*" in _listed(place)
     while place and not name.startswith("_"):
         place = place.rpartition(".")[0]

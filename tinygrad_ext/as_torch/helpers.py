@@ -318,6 +318,30 @@ def _infer_size(a, b):
     return _tg.broadcast_shapes(a, b)
 
 
+@_of("_C")
+def _swap_tensor_impl(a, b):
+    """Let each of two tensors be what the other is, whoever refers to them weakly; class and attributes stay."""
+    if not (isinstance(a, _tg.Tensor) and isinstance(b, _tg.Tensor)):
+        raise TypeError(f"_swap_tensor_impl(): expected two tensors, got {type(a).__name__} and {type(b).__name__}")
+    _tg.utils.swapping.exchange(a, b)
+
+
+@_of("nn._reduction")
+def get_enum(reduction):
+    """The number of a reduction: 0 for none, 1 for mean, 2 for sum."""
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    return ("none", "mean", "sum").index(reduction)
+
+
+@_of("utils")
+def set_module(obj, mod):
+    """Say which module an object is of."""
+    if not isinstance(mod, str):
+        raise TypeError("The mod argument should be a string")
+    obj.__module__ = mod
+
+
 _halves = [True]
 
 

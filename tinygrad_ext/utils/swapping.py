@@ -60,4 +60,11 @@ def swap_tensors(t1, t2):
                 setattr(t, slot, value)
             elif hasattr(t, slot):
                 delattr(t, slot)
+    exchange(t1, t2)
+
+
+def exchange(t1, t2):
+    """Swap memory, history and gradient of two tensors, but not classes and attributes."""
+    forget_cuts_of(t1)
+    forget_cuts_of(t2)
     swap_contents(t1, t2, _poisoned)
