@@ -9,6 +9,7 @@ import functools
 import importlib
 import pickle
 
+from tinygrad_ext.archive import safe_names
 from tinygrad_ext.archive.moving import settled
 from tinygrad_ext.archive.pytorch import Unpickler, meaning, read_with
 from tinygrad_ext.archive.pytorch_writer import NAMES, STORAGES, Pickler, has_class, write_zip
@@ -82,6 +83,8 @@ class _Reader(pickle.Unpickler):
             return super().find_class(module, name)
         if (module, name) == ("torch._tensor", "_rebuild_from_type_v2"):
             return _from_type
+        if (module, name) == ("torch._utils", "_set_obj_state"):
+            return safe_names.set_state
         found = meaning(module, name, self)
         if found is not None and not isinstance(found, str):
             return found

@@ -9,6 +9,7 @@ dtype of their own, which PyTorch reads though it does not write it.
 import codecs
 import io
 import pickle
+import types
 import zipfile
 from collections import Counter, OrderedDict
 
@@ -27,6 +28,7 @@ from tinygrad_ext.tensor.untyped_storage import UntypedStorage
 
 STORAGES = (TypedStorage, UntypedStorage)
 FOLDER = "archive"
+_BY_NAME = (type, types.FunctionType, types.ModuleType)  # a pickle says where they are, not what is in them
 # dtypes that older versions of PyTorch have a class of storages for
 _TITLES = {row.name: row.title for row in NAMED if row.kind not in ("natural", "pair")}
 
@@ -45,7 +47,7 @@ NAMES = {
     word: _Name(module, word)
     for module, words in {
         "torch._utils": "_rebuild_tensor_v2 _rebuild_tensor_v3 _rebuild_parameter _rebuild_parameter_with_state "
-        "_rebuild_meta_tensor_no_storage _rebuild_sparse_tensor",
+        "_rebuild_meta_tensor_no_storage _rebuild_sparse_tensor _set_obj_state",
         "torch._tensor": "_rebuild_from_type_v2",
         "torch.serialization": "_get_layout",
         "torch": "Size Tensor device "
@@ -128,15 +130,15 @@ class Pickler(pickle._Pickler):
             return NotImplemented
         state = sparse_parts.attributes(obj)
         if type(obj) is Parameter:
-            args = obj.detach(), obj.requires_grad, OrderedDict()
-            return (
-                (NAMES["_rebuild_parameter_with_state"], (*args, state))
-                if state
-                else (NAMES["_rebuild_parameter"], args)
-            )
-        rebuild, args = (NAMES["_rebuild_sparse_tensor"], found) if found else self._plain(obj)
+            rebuild, args = NAMES["_rebuild_parameter"], (obj.detach(), obj.requires_grad, OrderedDict())
+        else:
+            rebuild, args = (NAMES["_rebuild_sparse_tensor"], found) if found else self._plain(obj)
         if not state:
             return rebuild, args
+        if _leads_to(state, obj):  # it can be set on what stands in the pickle already, by a function of PyTorch's
+            return rebuild, args, state, None, None, NAMES["_set_obj_state"]
+        if type(obj) is Parameter:
+            return NAMES["_rebuild_parameter_with_state"], (*args, state)
         return NAMES["_rebuild_from_type_v2"], (rebuild, NAMES["Tensor"], args, state)
 
     def _plain(self, t):
@@ -175,6 +177,24 @@ class Pickler(pickle._Pickler):
     dispatch[layout] = lambda self, obj: self.save_reduce(NAMES["_get_layout"], (str(obj),), obj=obj)
     dispatch[dtype] = lambda self, obj: self.save(NAMES[obj.name])
     dispatch[complex] = lambda self, obj: self.save_reduce(complex, (obj.real, obj.imag), obj=obj)
+
+
+def _leads_to(state, t):
+    """Whether the attributes of a tensor hold it again: in containers, objects, or attributes of other tensors."""
+    seen, left = set(), [state]
+    while left:
+        obj = left.pop()
+        if obj is t:
+            return True
+        if isinstance(obj, _BY_NAME) or id(obj) in seen:
+            continue
+        seen.add(id(obj))
+        if isinstance(obj, dict):
+            left += [*obj, *obj.values()]
+        elif isinstance(obj, (list, tuple, set, frozenset)):
+            left += obj
+        left += getattr(obj, "__dict__", {}).values()
+    return False
 
 
 def _device(obj):

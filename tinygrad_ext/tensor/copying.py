@@ -6,6 +6,7 @@ shares memory before shares it after: two views in one pickle, or in one deepcop
 
 import copy
 import weakref
+from copyreg import _slotnames
 
 from tinygrad_ext.core.call import interop as _core
 from tinygrad_ext.core.call import subclass as _subclass
@@ -33,17 +34,37 @@ def _plain_class(cls):
 
 
 def reduce_tensor(t):
-    """(function, arguments) from which pickle makes t again; the grad and the graph stay behind, as in PyTorch."""
+    """(function, arguments, state) of which pickle makes t again; the grad and the graph stay behind, as in PyTorch.
+
+    The state is given once the tensor is made and known, so that it can lead back to it.
+    """
     cls, marked = _plain_class(type(t))
     marked = marked and hasattr(type(t), "_parameter_of")
     window = (_core.storage_of(t), t.dtype, tuple(t.shape), t.stride(), t.storage_offset(), t.requires_grad)
     if bits := _core.flips(t):
         window = (*window, bits)
-    return rebuild_tensor, (cls, marked, window, attributes_of(t) or None)
+    made = rebuild_tensor, (cls, marked, window)
+    state = _state_of(t)
+    return made if state is None else (*made, state)
 
 
-def rebuild_tensor(cls, marked, window, state):
-    """A tensor of class cls over a storage; a Parameter of that class where marked."""
+def _state_of(t):
+    """What pickle sets on a tensor: what its class says, else attributes and slots as pickle tells them apart."""
+    own = getattr(type(t), "__getstate__", None)
+    if own is not getattr(object, "__getstate__", None):  # object has one since Python 3.11
+        return t.__getstate__()
+    held = attributes_of(t)
+    if hasattr(type(t), "__setstate__"):
+        return held
+    slots = {name: held.pop(name) for name in set(_slotnames(type(t))) & held.keys()}
+    return (held or None, slots) if slots else held or None
+
+
+def rebuild_tensor(cls, marked, window, state=None):
+    """A tensor of class cls over a storage; a Parameter of that class where marked.
+
+    state: attributes, which older pickles have here.
+    """
     *window, bits = window if len(window) > 6 else (*window, 0)
     t = _core.window(*window, cls=parameter_class(cls) if marked else cls, flips=bits)
     set_attributes(t, state or {})
