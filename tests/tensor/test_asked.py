@@ -69,3 +69,9 @@ def test_python_for_each_element():
         x.apply_(3)
     with pytest.raises(RuntimeError):
         tg.ones(2).map_(tg.ones(3), lambda a, b: a)
+    with pytest.raises(RuntimeError, match=r"Can't call map2_\(\) on Variable that requires grad"):
+        tg.ones(1).map2_(tg.ones(1), tg.ones(1, requires_grad=True), lambda a, b, c: a)
+    with pytest.raises(TypeError, match="map_: expected torch.LongTensor for argument 'other' .got torch.FloatTensor."):
+        x.map_(tg.ones(3), lambda a, b: a)
+    with pytest.raises(TypeError, match=r"map2_\(\): argument 'y' must be Tensor, not int"):
+        x.map2_(x, 3, lambda a, b, c: a)

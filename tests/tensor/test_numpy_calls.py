@@ -95,3 +95,23 @@ def test_a_data_frame_becomes_a_tensor():
     pandas = pytest.importorskip("pandas", reason="reads a table of pandas")
     frame = pandas.DataFrame({"a": [1, 2], "b": [3, 4]})
     assert tg.tensor(frame).tolist() == [[1, 3], [2, 4]] and tg.tensor(frame["a"]).dtype == tg.int64
+
+
+@pytest.mark.parametrize("wrong", (3.0, True, [3]), ids=str)
+def test_ints_are_no_arrays_of_other_numbers(wrong):
+    wrong, x = np.array(wrong), tg.ones(4)
+    for call in (
+        lambda: tg.ones(wrong),
+        lambda: tg.ones((wrong, 1)),
+        lambda: x.sum(wrong),
+        lambda: x.sum((wrong,)),
+        lambda: x.roll(wrong),
+        lambda: x.narrow(0, wrong, 1),
+        lambda: x.view((wrong, 1)),
+        lambda: x.permute(wrong),
+    ):
+        with pytest.raises(TypeError, match="ndarray"):
+            call()
+    right = np.array(3)
+    assert tg.ones(right).shape == tg.ones((np.int64(3),)).shape == (3,)
+    assert x.narrow(0, right, 1).shape == x.narrow(0, np.uint8(3), 1).shape == (1,)

@@ -268,3 +268,13 @@ def test_summary_equals_that_of_torch(shape):
     ours, theirs = (library.arange(math.prod(shape)).reshape(shape) for library in (tg, torch))
     assert tensor_repr(ours) == repr(theirs)
     assert tensor_repr(ours / 7) == repr(theirs / 7)
+
+
+def test_formats_of_sparse_and_meta_tensors():
+    sparse = tg.eye(2).to_sparse()
+    assert f"{sparse}" == str(sparse) and f"{tg.tensor(1.5).to_sparse():.2f}" == "1.50"
+    meta = tg.ones((), device="meta")
+    assert f"{meta}" == str(meta)
+    for t in (sparse, meta, tg.eye(2).to_sparse_csr()):
+        with pytest.raises(TypeError, match="unsupported format string"):
+            f"{t:.2f}"

@@ -200,6 +200,10 @@ class SparseTensor(Tensor):
 
     __str__ = __repr__
 
+    def __format__(self, spec):
+        """As of any tensor: one without dimensions is its number, any other takes no format."""
+        return format(self.to_dense().item(), spec) if self.dim() == 0 else object.__format__(self, spec)
+
     def __reduce_ex__(self, protocol):
         return SparseTensor, (*self._parts[:2], tuple(self.shape), self._parts[2]), self._told()
 

@@ -133,11 +133,16 @@ def typename(obj):
 
 
 def _each(self, name, function, *others):
-    if self.requires_grad:
+    if self.requires_grad or any(isinstance(t, _Tensor) and t.requires_grad for t in others):
         raise RuntimeError(
             f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead: what Python "
             "computes has no derivative"
         )
+    for argument, t in zip(("x", "y") if name == "map2_" else ("other",), others):
+        if not isinstance(t, _Tensor):
+            raise TypeError(f"{name}(): argument '{argument}' must be Tensor, not {type(t).__name__}")
+        if t.dtype != self.dtype:
+            raise TypeError(f"{name}: expected {self.type()} for argument '{argument}' (got {t.type()})")
     columns = [t.expand(self.shape).reshape(-1).tolist() for t in (self, *others)]
     found = [function(*row) for row in zip(*columns)]
     return self.copy_(_functions["tensor"](found, dtype=self.dtype).reshape(self.shape))

@@ -257,7 +257,7 @@ def _format(self, spec):
         return self.item().__format__(spec)
     if spec:
         return object.__format__(self, spec)
-    return str(self.item()) if self.dim() == 0 and type(self) is Tensor else str(self)
+    return str(self.item()) if self.dim() == 0 and not self.is_meta and type(self) is Tensor else str(self)
 
 
 METHODS = {

@@ -53,7 +53,12 @@ cdef inline bint _is_int(object o, int listed):
         return False
     if isinstance(o, Tensor):
         return (<Tensor>o).count == 1 and (listed or (<Tensor>o).rank == 0) and is_integer((<Tensor>o).tid)
-    return PyLong_Check(o) or (PyIndex_Check(<PyObject *>o) and type(o).__name__ != "bool")
+    if PyLong_Check(o):
+        return True
+    if not PyIndex_Check(<PyObject *>o) or type(o).__name__ == "bool":
+        return False
+    dtype = getattr(o, "dtype", None)       # each array of NumPy's has the method, those of one integer answer it
+    return dtype is None or (getattr(o, "ndim", 0) == 0 and getattr(dtype, "kind", "i") in ("i", "u"))
 
 
 cdef inline bint _is_number(object o):
