@@ -11,15 +11,14 @@ import pickle
 
 from tinygrad_ext.archive import safe_names
 from tinygrad_ext.archive.moving import settled
-from tinygrad_ext.archive.pytorch import Unpickler, meaning, read_with
-from tinygrad_ext.archive.pytorch_writer import NAMES, STORAGES, Pickler, has_class, write_zip
-from tinygrad_ext.core.call import unasked
-from tinygrad_ext.core.call.subclass import attributes_of
+from tinygrad_ext.archive.pytorch import Unpickler, meaning, of_class, read_with
+from tinygrad_ext.archive.pytorch_writer import NAMES, STORAGES, Pickler, has_class, leads_to, write_zip
+from tinygrad_ext.core.call import interop as _core
+from tinygrad_ext.core.data.dtype import strided
 from tinygrad_ext.core.data.tensor import Parameter, Tensor
+from tinygrad_ext.tensor.copying import rebuild_tensor, rebuild_wrapper
 
 OURS = "tinygrad_ext"
-_PICKLES = ("__getstate__", "__reduce__", "__reduce_ex__", "__setstate__", "__getnewargs__", "__getnewargs_ex__")
-_PICKLES += ("__torch_dispatch__",)
 
 
 class _Pickler(Pickler):
@@ -37,32 +36,48 @@ class _Pickler(Pickler):
             return None
         return super().persistent_id(obj)
 
-    def reducer_override(self, obj):
-        """As PyTorch's files; tensors of other classes, too: files name the class and nothing of ours."""
-        found = super().reducer_override(obj)
-        if found is not NotImplemented or not isinstance(obj, Tensor) or not _is_plain_subclass(type(obj)):
-            return found
-        was = unasked.set_disabled(True, True)  # the class has nothing to say to this
-        try:
-            rebuild, args = self._plain(obj)
-        finally:
-            unasked.set_disabled(*was)
-        return NAMES["_rebuild_from_type_v2"], (rebuild, type(obj), args, attributes_of(obj) or {})
-
     def shares_no_storage(self, t):
         """Nobody has counted what is to be saved."""
         return False
+
+    def reducer_override(self, obj):
+        """As the base's; what rebuilds a tensor of a subclass too, by its class and PyTorch's functions."""
+        found = super().reducer_override(obj)
+        if found is not NotImplemented or not isinstance(obj, Tensor):
+            return found
+        found = obj.__reduce_ex__(2)  # the class may have its own
+        by_names = {rebuild_tensor: self._of_window, rebuild_wrapper: _of_wrapper}.get(found[0])
+        return self._of_class(obj, found, by_names) if by_names and type(found) is tuple else found
+
+    def _of_class(self, t, found, by_names):
+        (cls, marked, *given), state = found[1], found[2] if len(found) > 2 else {}
+        told, *slots = state if type(state) is tuple else (state,)
+        later = leads_to(state, t)
+        if (hasattr(cls, "__setstate__") and (marked or later)) or type(told or {}) is not dict:
+            return found
+        told = {**(told or {}), **({"_is_param": True} if marked else {})}  # as PyTorch marks a parameter of a subclass
+        state = (told, *slots) if slots else told
+        rebuild, args = by_names(cls, *given)
+        if later:
+            set_later = state, None, None, NAMES["_set_obj_state"]
+            return (
+                NAMES["_rebuild_from_type_v2"],
+                (rebuild, cls, args, {"_is_param": True} if marked else {}),
+                *set_later,
+            )
+        return NAMES["_rebuild_from_type_v2"], (rebuild, cls, args, state)
+
+    def _of_window(self, cls, window):
+        return self.plain(_core.window(*window[:6], flips=window[6] if len(window) > 6 else 0))
+
+
+def _of_wrapper(cls, dtype, size, stride, offset, requires_grad, device):
+    return NAMES["_rebuild_wrapper_subclass"], (cls, dtype, size, stride, offset, strided, device, requires_grad)
 
 
 def write(file, obj):
     """Write any object to a file open for binary writing. What pickle raises for what it does not take."""
     write_zip(file, obj, _Pickler)
-
-
-def _is_plain_subclass(cls):
-    """Whether what a tensor of a class is stands in its memory and attributes alone, for all that the class says."""
-    own = [base for base in cls.__mro__ if not issubclass(Tensor, base)]
-    return not issubclass(cls, Parameter) and not any(name in vars(base) for base in own for name in _PICKLES)
 
 
 class _Reader(pickle.Unpickler):
@@ -81,10 +96,8 @@ class _Reader(pickle.Unpickler):
         root, _, below = module.partition(".")
         if root != "torch":
             return super().find_class(module, name)
-        if (module, name) == ("torch._tensor", "_rebuild_from_type_v2"):
-            return _from_type
-        if (module, name) == ("torch._utils", "_set_obj_state"):
-            return safe_names.set_state
+        if (module, name) in _OF_CLASSES:
+            return _OF_CLASSES[module, name]
         found = meaning(module, name, self)
         if found is not None and not isinstance(found, str):
             return found
@@ -95,12 +108,22 @@ class _Reader(pickle.Unpickler):
 
 def _from_type(rebuild, kind, args, state):
     """A tensor of a subclass, or with attributes of its own."""
-    made = rebuild(*args)
-    if kind not in (Tensor, Parameter):
-        made = made.as_subclass(kind)
-    for name, value in (state if isinstance(state, dict) else {}).items():
-        setattr(made, name, value)
-    return made
+    if kind in (Tensor, Parameter):
+        made = rebuild(*args)
+        safe_names.set_state(made, state)
+        return made
+    return of_class(rebuild(*args), kind, state)
+
+
+def _wrapper(kind, dtype, size, stride, offset, layout, device, requires_grad):
+    return rebuild_wrapper(kind, False, dtype, size, stride, offset, requires_grad, device)
+
+
+_OF_CLASSES = {
+    ("torch._tensor", "_rebuild_from_type_v2"): _from_type,
+    ("torch._utils", "_rebuild_wrapper_subclass"): _wrapper,
+    ("torch._utils", "_set_obj_state"): safe_names.set_state,
+}
 
 
 def read(source, onto, budget, *, encoding="utf-8", errors="strict", fix_imports=True):

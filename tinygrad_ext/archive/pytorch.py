@@ -22,6 +22,7 @@ from tinygrad_ext.core.data import storage as _storage
 from tinygrad_ext.core.data.dtype import Size, by_name, device
 from tinygrad_ext.core.data.table import NAMED
 from tinygrad_ext.core.data.tensor import Parameter
+from tinygrad_ext.tensor.copying import rebuild_wrapper
 
 _TITLES = {row.title: row.name for row in NAMED}
 
@@ -59,21 +60,35 @@ def _with_state(t, state):
     return sparse_parts.with_attributes(t, state) if state else t
 
 
+def of_class(t, kind, state):
+    """A tensor as one of a class with what its file says of it, which marks parameters by an attribute."""
+    t = t if type(t) is kind else t.as_subclass(kind)
+    attributes = state[0] if type(state) is tuple and len(state) == 2 else state
+    if type(attributes) is dict and attributes.pop("_is_param", False):
+        t = Parameter(t, t.requires_grad)
+    safe_names.set_state(t, state)
+    return t
+
+
 def _from_type(rebuild, kind, args, state):
     """A tensor with attributes of its own. Its class stays behind unless that was named safe."""
     if rebuild not in _TENSORS and not safe_names.is_safe(rebuild):
         raise pickle.UnpicklingError("a tensor is rebuilt by an unknown function")
     made = rebuild(*args)
     if safe_names.is_safe(kind):
-        made = made if type(made) is kind else made.as_subclass(kind)
-        safe_names.set_state(made, state)
-        return made
+        return of_class(made, kind, state)
     made = Parameter(made, made.requires_grad) if kind == "Parameter" and not isinstance(made, Parameter) else made
     return _with_state(made, state) if kind in ("Tensor", "Parameter") else made
 
 
 def _meta_tensor(dtype, size, stride, requires_grad):
     return _core.window(None, dtype, size, stride, 0, bool(requires_grad))
+
+
+def _wrapper(kind, dtype, size, stride, offset, layout, device, requires_grad):
+    if not safe_names.is_safe(kind):
+        raise pickle.UnpicklingError("it holds a tensor of a class that wraps others, which was not named safe")
+    return rebuild_wrapper(kind, False, dtype, size, stride, offset, bool(requires_grad), device)
 
 
 def _sparse(layout, parts):
@@ -87,7 +102,7 @@ def _sparse_to_come(layout, parts):
     return _meta_tensor(by_name["float32"], (0,), (1,), False)
 
 
-_TENSORS = (_tensor, _tensor_of_dtype, _parameter, _meta_tensor, _sparse, _sparse_to_come)
+_TENSORS = (_tensor, _tensor_of_dtype, _parameter, _meta_tensor, _wrapper, _sparse, _sparse_to_come)
 
 
 def _complex(real, imag):
@@ -152,6 +167,7 @@ NAMES = {
     ("torch._utils", "_rebuild_parameter"): _parameter,
     ("torch._utils", "_rebuild_parameter_with_state"): _parameter,
     ("torch._utils", "_rebuild_meta_tensor_no_storage"): _meta_tensor,
+    ("torch._utils", "_rebuild_wrapper_subclass"): _wrapper,
     ("torch._utils", "_rebuild_sparse_tensor"): _sparse,
     ("torch._tensor", "_rebuild_from_type_v2"): _from_type,
     ("__builtin__", "complex"): _complex,

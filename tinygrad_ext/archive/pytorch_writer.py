@@ -47,7 +47,8 @@ NAMES = {
     word: _Name(module, word)
     for module, words in {
         "torch._utils": "_rebuild_tensor_v2 _rebuild_tensor_v3 _rebuild_parameter _rebuild_parameter_with_state "
-        "_rebuild_meta_tensor_no_storage _rebuild_sparse_tensor _set_obj_state",
+        "_rebuild_meta_tensor_no_storage _rebuild_sparse_tensor _set_obj_state "
+        "_rebuild_wrapper_subclass",
         "torch._tensor": "_rebuild_from_type_v2",
         "torch.serialization": "_get_layout",
         "torch": "Size Tensor device "
@@ -132,16 +133,17 @@ class Pickler(pickle._Pickler):
         if type(obj) is Parameter:
             rebuild, args = NAMES["_rebuild_parameter"], (obj.detach(), obj.requires_grad, OrderedDict())
         else:
-            rebuild, args = (NAMES["_rebuild_sparse_tensor"], found) if found else self._plain(obj)
+            rebuild, args = (NAMES["_rebuild_sparse_tensor"], found) if found else self.plain(obj)
         if not state:
             return rebuild, args
-        if _leads_to(state, obj):  # it can be set on what stands in the pickle already, by a function of PyTorch's
+        if leads_to(state, obj):  # it can be set on what stands in the pickle already, by a function of PyTorch's
             return rebuild, args, state, None, None, NAMES["_set_obj_state"]
         if type(obj) is Parameter:
             return NAMES["_rebuild_parameter_with_state"], (*args, state)
         return NAMES["_rebuild_from_type_v2"], (rebuild, NAMES["Tensor"], args, state)
 
-    def _plain(self, t):
+    def plain(self, t):
+        """What rebuilds a tensor of the class Tensor, attributes aside."""
         if t.is_meta:
             args = t.dtype, tuple(t.shape), t.stride(), t.requires_grad
             return NAMES["_rebuild_meta_tensor_no_storage"], args
@@ -179,7 +181,7 @@ class Pickler(pickle._Pickler):
     dispatch[complex] = lambda self, obj: self.save_reduce(complex, (obj.real, obj.imag), obj=obj)
 
 
-def _leads_to(state, t):
+def leads_to(state, t):
     """Whether the attributes of a tensor hold it again: in containers, objects, or attributes of other tensors."""
     seen, left = set(), [state]
     while left:

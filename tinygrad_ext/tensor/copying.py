@@ -43,7 +43,10 @@ def reduce_tensor(t):
     window = (_core.storage_of(t), t.dtype, tuple(t.shape), t.stride(), t.storage_offset(), t.requires_grad)
     if bits := _core.flips(t):
         window = (*window, bits)
-    made = rebuild_tensor, (cls, marked, window)
+    if _wraps(t):
+        made = rebuild_wrapper, (cls, marked, *window[1:6], t.device)
+    else:
+        made = rebuild_tensor, (cls, marked, window)
     state = _state_of(t)
     return made if state is None else (*made, state)
 
@@ -71,6 +74,19 @@ def rebuild_tensor(cls, marked, window, state=None):
     return t
 
 
+def _wraps(t):
+    """Whether t has no memory on the device that it says, since what it wraps has it."""
+    return type(t) not in (Tensor, Parameter) and _core.storage_of(t) is None and t.device.type != "meta"
+
+
+def rebuild_wrapper(cls, marked, dtype, size, stride, offset, requires_grad, device):
+    """A tensor of class cls without memory of its own."""
+    cls = parameter_class(cls) if marked else cls
+    return _subclass.make_wrapper_subclass(
+        cls, size, stride, offset, dtype=dtype, device=device, requires_grad=requires_grad
+    )
+
+
 # ---- deepcopy ------------------------------------------------------------------------------------------------------
 
 
@@ -90,9 +106,13 @@ def deepcopy_tensor(t, memo):
             "at the moment. "
             "This one was computed from others that require grad: copy it with detach().clone()."
         )
-    plain = t.detach().clone() if _core.flips(t) else t  # with a bit, the copy is one without
-    storage = copy_of(_core.storage_of(plain), memo)
-    made = _core.window(storage, t.dtype, t.shape, plain.stride(), plain.storage_offset(), t.requires_grad, cls=type(t))
+    if _wraps(t):
+        made = rebuild_wrapper(type(t), False, t.dtype, t.shape, t.stride(), 0, t.requires_grad, t.device)
+    else:
+        plain = t.detach().clone() if _core.flips(t) else t  # with a bit, the copy is one without
+        storage = copy_of(_core.storage_of(plain), memo)
+        window = storage, t.dtype, t.shape, plain.stride(), plain.storage_offset(), t.requires_grad
+        made = _core.window(*window, cls=type(t))
     memo[id(t)] = made
     if t.grad is not None:
         made.grad = copy.deepcopy(t.grad, memo)

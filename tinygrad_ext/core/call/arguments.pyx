@@ -57,8 +57,8 @@ cdef inline bint _is_int(object o, int listed):
         return True
     if not PyIndex_Check(<PyObject *>o) or type(o).__name__ == "bool":
         return False
-    dtype = getattr(o, "dtype", None)       # each array of NumPy's has the method, those of one integer answer it
-    return dtype is None or (getattr(o, "ndim", 0) == 0 and getattr(dtype, "kind", "i") in ("i", "u"))
+    numbers = getattr(o, "dtype", None)     # each array of NumPy's has the method, those of one integer answer it
+    return numbers is None or (getattr(o, "ndim", 0) == 0 and getattr(numbers, "kind", "i") in ("i", "u"))
 
 
 cdef inline bint _is_number(object o):
