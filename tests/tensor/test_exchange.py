@@ -185,3 +185,26 @@ def test_functions_of_tvm_ffi_take_and_give_our_tensors():
     y = tvm_ffi.get_global_func("tests.exchange")(x)
     y[0, 0] = 4
     assert type(y) is tg.Tensor and x[0, 0].item() == 4 and seen == [(2, 3)]
+
+
+class Lender:
+    """An object of another library that has DLPack's methods and no others."""
+
+    def __init__(self, t):
+        self.__dlpack__, self.__dlpack_device__ = t.__dlpack__, t.__dlpack_device__
+
+
+def test_tensor_copies_what_is_lent_and_as_tensor_shares_it():
+    t = tg.arange(3.0)
+    assert tg.tensor(Lender(t)).tolist() == [0, 1, 2] and tg.tensor(Lender(t[1])).item() == 1
+    made = tg.tensor(Lender(t), dtype=tg.int64, requires_grad=False)
+    assert made.dtype == tg.int64 and made.tolist() == [0, 1, 2]
+    assert tg.tensor(Lender(t), requires_grad=True).requires_grad
+    tg.tensor(Lender(t)).zero_()
+    t.new_tensor(Lender(t)).zero_()
+    assert t.tolist() == [0, 1, 2]
+    tg.as_tensor(Lender(t)).zero_()
+    assert t.tolist() == [0, 0, 0]
+    assert t.__dlpack__(stream=-1) is not None
+    with pytest.raises(RuntimeError, match="Could not infer dtype of Lender"):
+        tg.tensor([Lender(t)])

@@ -315,6 +315,8 @@ def test_dlpack_frees_what_it_held():
         (lambda: tg.ones(1, requires_grad=True).__dlpack__(), BufferError, "use tensor.detach()"),
         (lambda: tg.ones(1, device="meta").__dlpack__(), BufferError, "no data"),
         (lambda: tg.ones(1).__dlpack__(stream=1), AssertionError, "stream should be None on cpu"),
+        (lambda: tg.ones(1).__dlpack__(stream="a"), TypeError, "stream must be int or none, got str"),
+        (lambda: tg.eye(2).to_sparse().__dlpack__(), BufferError, "layout other than torch.strided"),
         (lambda: tg.ones(1).__dlpack__(dl_device=(2, 0)), BufferError, "cpu"),
         (lambda: tg.from_dlpack(np.ones(3)[::-1]), RuntimeError, "negative strides"),
         (lambda: tg.from_dlpack(of_torch("float8_e5m2")), BufferError, "type code 128"),

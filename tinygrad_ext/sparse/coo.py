@@ -204,6 +204,11 @@ class SparseTensor(Tensor):
         """As of any tensor: one without dimensions is its number, any other takes no format."""
         return format(self.to_dense().item(), spec) if self.dim() == 0 else object.__format__(self, spec)
 
+    def __dlpack__(self, **options):
+        raise BufferError(
+            f"Can't export tensors with layout other than torch.strided: this one is {self.layout}; to_dense() first"
+        )
+
     def __reduce_ex__(self, protocol):
         return SparseTensor, (*self._parts[:2], tuple(self.shape), self._parts[2]), self._told()
 

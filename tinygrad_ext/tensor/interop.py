@@ -10,6 +10,7 @@ from tinygrad_ext.core.call.overridable import converting
 from tinygrad_ext.core.data.dtype import device as _device
 from tinygrad_ext.core.data.dtype import dtype as _dtype
 from tinygrad_ext.core.data.dtype import get_default_dtype
+from tinygrad_ext.core.data.slots import set_slot
 from tinygrad_ext.core.data.tensor import Tensor
 
 from_numpy = construct.from_numpy
@@ -125,6 +126,9 @@ def from_dlpack(ext_tensor, *, device=None, copy=None):
     return t.clone() if copy else t
 
 
+set_slot("from_dlpack", from_dlpack)  # what `tensor` asks for objects that are no arrays
+
+
 # ---- from anything -------------------------------------------------------------------------------------------------
 
 
@@ -141,6 +145,8 @@ def copied(data, dtype=None, device=None):
 def as_tensor(data, dtype=None, device=None):
     """data as a tensor, sharing memory where that is possible: with arrays and tensors of that dtype."""
     t = _shared(data)
+    if t is None and hasattr(data, "__dlpack__") and not hasattr(data, "__array__"):
+        t = from_dlpack(data)
     if t is None:
         return copied(data, dtype, device)
     return t if dtype is None and device is None else t.to(device=device, dtype=dtype)

@@ -18,6 +18,7 @@ from tinygrad_ext.core.data.memory_error import AllocationError
 from tinygrad_ext.core.call.dispatch cimport state
 from tinygrad_ext.core.data.dtype cimport CPU, META, complex_of, default_id, device_id, dtype as DType, dtype_of, promoted
 from tinygrad_ext.core.data.geometry cimport LARGEST_MEMORY, reach
+from tinygrad_ext.core.data.slots cimport slot
 from tinygrad_ext.core.data.storage cimport Storage, borrow_storage
 from tinygrad_ext.core.data.tensor cimport DERIVED, READONLY, Tensor, blank, empty, finish, write_scalar
 from tinygrad_ext.core.data.types cimport (
@@ -230,6 +231,8 @@ cdef Tensor tensor_of(object data, int dtype, int device):
         # a table is a sequence of its columns' names; what it holds is the array
         if hasattr(data, "__array__") and (not _is_sequence(data) or getattr(data, "ndim", 1) > 1):
             return tensor_of(data.__array__(), dtype, device)
+        if hasattr(data, "__dlpack__"):
+            return tensor_of(slot("from_dlpack")(data), dtype, device)
     rank = _shape_of(data, shape)
     if dtype < 0:
         dtype = _kind_of(data, -1)

@@ -38,7 +38,9 @@ def dlpack(Tensor self not None, *, stream=None, max_version=None, dl_device=Non
     if needs_grad(self):
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
     _check_host(self)
-    if stream is not None:
+    if stream is not None and type(stream) is not int:
+        raise TypeError(f"__dlpack__(): stream must be int or none, got {type(stream).__name__}")
+    if stream not in (None, -1):    # -1: nothing is waited for
         raise AssertionError(f"stream should be None on cpu, got {stream!r}")
     if dl_device is not None and tuple(dl_device) != (1, 0):
         raise BufferError(f"Can't export to the device {tuple(dl_device)!r}: this tensor is on the cpu, which is (1, 0)")
