@@ -8,8 +8,10 @@ is computed faster than by the plain ops, only what is not stored is left out.
 from tinygrad_ext.core.call.boundary import boundary as _boundary
 from tinygrad_ext.errors import refuse_unknown as _refuse_unknown
 
+from . import gradients as _gradients  # noqa: F401 (these fill the table of handlers)
 from . import handlers as _handlers
-from . import in_place as _in_place  # noqa: F401 (fills the table of handlers)
+from . import in_place as _in_place  # noqa: F401
+from . import shapes as _shapes  # noqa: F401
 from . import softmax as _softmax
 from .compressed import CompressedTensor, sparse_compressed_tensor, sparse_csc_tensor, sparse_csr_tensor
 from .coo import SparseTensor, sparse_coo_tensor, spdiags

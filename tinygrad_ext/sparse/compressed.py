@@ -15,7 +15,7 @@ __all__ = ["CompressedTensor", "compress", "sparse_compressed_tensor", "sparse_c
 _ALONG = {sparse_csr: 0, sparse_csc: 1}
 _NAMES = {sparse_csr: ("crow_indices", "col_indices"), sparse_csc: ("ccol_indices", "row_indices")}
 _TURNED = {sparse_csr: sparse_csc, sparse_csc: sparse_csr}
-_STAYS_COO = {"__getitem__", "index_select", "sum"}
+_STAYS_COO = {"__getitem__", "index_select", "sum", "select", "unbind", "new_zeros", "new_empty"}
 
 
 class CompressedTensor(SparseTensor):

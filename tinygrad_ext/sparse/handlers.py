@@ -174,10 +174,19 @@ def _on_values(name):
 
 
 # all of these keep zero as it is
-_ZERO_STAYS = "neg abs sqrt square sin tan tanh asin atan asinh atanh sinh expm1 log1p sign relu ceil floor round trunc"
+_ZERO_STAYS = """
+    abs sqrt square sin tan tanh asin atan asinh atanh sinh expm1 log1p sign sgn relu ceil floor round trunc frac
+    erf erfinv deg2rad rad2deg nan_to_num isnan isinf isposinf isneginf signbit
+"""
 for _name in _ZERO_STAYS.split():
     HANDLERS[_name] = _on_values(_name)
-HANDLERS["__neg__"], HANDLERS["__abs__"] = HANDLERS["neg"], HANDLERS["abs"]
+HANDLERS["__abs__"] = HANDLERS["abs"]
+
+
+@handler("floor_divide", "__floordiv__")
+def floor_divide(self, other):
+    """By a number, rounded down."""
+    return div(self, other, rounding_mode="floor")
 
 
 @handler("pow", "__pow__")
@@ -192,10 +201,12 @@ def _kept(name):
     return lambda self, *args, **kwargs: self.with_values(getattr(self._parts[1], name)(*args, **kwargs))
 
 
-for _name in (
-    "clone", "detach", "to", "float", "double", "half", "bfloat16", "long", "int", "cpu", "contiguous", "type_as",
-):  # fmt: skip
+_VALUES_ALONE = """
+    neg negative conj_physical clone detach to float double half bfloat16 long int cpu contiguous type_as
+"""
+for _name in _VALUES_ALONE.split():
     HANDLERS[_name] = _kept(_name)
+HANDLERS["__neg__"], HANDLERS["positive"] = HANDLERS["neg"], lambda input: input
 
 
 @handler("is_conj", "is_neg")
@@ -240,7 +251,9 @@ def t(self):
 
 @handler("__getitem__")
 def getitem(self, key):
-    """An index or slice, as a sparse tensor."""
+    """An index or slice, as a sparse tensor; plain where no dimension of places is left."""
+    if isinstance(key, int) and not isinstance(key, bool):
+        return HANDLERS["select"](self, 0, key)
     found = self.to_dense()[key]
     return from_dense(found) if found.dim() else found
 
@@ -252,10 +265,15 @@ def index_select(self, dim, index):
 
 
 @handler("sum")
-def sum(self, dim=None, *, dtype=None):
-    """All: a plain tensor. Over some dimensions: sparse."""
+def sum(self, dim=None, keepdim=False, *, dtype=None):
+    """All, or over all dimensions of places: a plain tensor. Over some dimensions: sparse."""
     values = self._parts[1] if dtype is None else self._parts[1].to(dtype)
-    return values.sum() if dim is None else from_dense(self.to_dense(dtype).sum(dim))
+    if dim is None:
+        return values.sum()
+    rank = self.sparse_dim()
+    dims = {d % self.dim() for d in ([dim] if isinstance(dim, int) else dim)}
+    found = self.to_dense(dtype).sum(dim, keepdim) if dims else self.to_dense(dtype)
+    return found if dims.issuperset(range(rank)) else from_dense(found)
 
 
 @handler("norm", "native_norm")
@@ -310,6 +328,7 @@ def new(self, *args, **options):
 # properties
 SparseTensor.mT = property(lambda self: transpose(self, -2, -1))
 SparseTensor.T = property(t)
+SparseTensor.H = property(lambda self: self.T.conj_physical())
 
 
 @handler("zeros_like")
