@@ -1,5 +1,6 @@
 """Under the alias: names of PyTorch that are not here can be imported, and fail when they are used."""
 
+import enum
 import importlib
 import os
 import subprocess
@@ -333,3 +334,13 @@ def test_absent_functions_that_ask_say_no_of_nothing_alone(as_torch):
     ):
         with pytest.raises(NotImplementedError):
             call()
+
+
+@pytest.mark.parametrize("name", ("BackwardPrefetch", "ShardingStrategy", "StateDictType"))
+def test_an_enumeration_is_one_under_all_its_paths(as_torch, name):
+    import torch.distributed.fsdp as package
+    from torch.distributed.fsdp import api, fully_sharded_data_parallel
+
+    found = getattr(package, name)
+    assert found is getattr(api, name) is getattr(fully_sharded_data_parallel, name)
+    assert list(found) and issubclass(found, enum.Enum)

@@ -101,7 +101,7 @@ def make(place, name):
 
 @functools.cache
 def _made(place, name, full):
-    for find in (helpers.find, refs.find, _in_a_room_above):
+    for find in (helpers.find, refs.find, _in_a_room_above, _beside):
         found = find(place, name)
         if found is not None:
             return found
@@ -157,6 +157,27 @@ def _in_a_room_above(place, name):
         if value is not None and not isinstance(value, types.ModuleType):
             return value
     return None
+
+
+def _beside(place, name):
+    """A type that the package lists, or another module in it where any name of this one is taken: one under all paths.
+
+    A member of an enumeration is a default of arguments, so that it has to be there while a library is imported.
+    """
+    package, _, _ = place.rpartition(".")
+    if not package or name.startswith("_"):
+        return None
+    listed = _listed(place)
+    others = [package] if name in listed else [package, *_within(package)] if "*" in listed else []
+    for other in others:
+        if other != place and _listed(other).get(name, " ")[0] in "etx":
+            return make(other, name)
+    return None
+
+
+@functools.cache
+def _within(package):
+    return [place for place in places() if place.rpartition(".")[0] == package]
 
 
 def module(place):

@@ -7,8 +7,7 @@ globals().update(absent.functions("distributed.fsdp", "fully_shard", _WHY))
 globals().update(
     absent.types(
         "distributed.fsdp",
-        "FullyShardedDataParallel FSDPModule MixedPrecision MixedPrecisionPolicy "
-        "CPUOffload ShardingStrategy StateDictType",
+        "FullyShardedDataParallel FSDPModule MixedPrecision MixedPrecisionPolicy CPUOffload",
         _WHY,
     )
 )
