@@ -130,6 +130,8 @@ def main():
                     row = runner.Row(name, "process", None, missing=str(error))
             row.foreign = watch.foreign
             rows.append(row)
+    if not rows:
+        raise SystemExit(f"no row's group and name contain {options.filter!r}; --wide --only looks in the wide table")
     report.show(rows, info, machine.TOO_MUCH)
     if options.json:
         report.write_json(options.json, rows, info)
