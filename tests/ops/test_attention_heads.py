@@ -5,6 +5,7 @@ import sys
 import pytest
 
 import tinygrad_ext as tg
+from tinygrad_ext.func import jvp
 from tinygrad_ext.ops.fused import fused
 
 attention = tg.nn.functional.scaled_dot_product_attention
@@ -79,7 +80,27 @@ def test_what_is_not_finite_is_not_hidden():
     assert tg.equal(got.isnan(), (weights @ v).isnan())
 
 
-def test_second_derivatives_go_through_the_weights():
+def test_derivatives_go_through_the_weights():
     q, k, v, grad = drawn((1, 2, 3, 4, 2), tg.float64)
     inputs = [t.requires_grad_() for t in (q, k, v)]
+    step = lambda *given: fused._attention_heads(*given, 0.7)
+    assert tg.autograd.gradcheck(step, inputs)
+    assert tg.autograd.gradgradcheck(step, inputs)
     assert tg.autograd.gradgradcheck(attention, inputs, [grad.requires_grad_()])
+
+
+@pytest.mark.parametrize("moved", [(0,), (1,), (2,), (0, 2), (0, 1, 2)], ids=str)
+def test_tangents_are_those_of_one_op_after_the_other(moved, monkeypatch):
+    given = drawn((1, 2, 5, 4, 3), tg.float64)[:3]
+    tangents = [tg.randn_like(given[i]) for i in moved]
+
+    def f(*some):
+        inputs = list(given)
+        for i, t in zip(moved, some):
+            inputs[i] = t
+        return attention(*inputs)
+
+    got = jvp(f, tuple(given[i] for i in moved), tuple(tangents))
+    monkeypatch.setattr(PARTS, "_FEW", 0)
+    want = jvp(f, tuple(given[i] for i in moved), tuple(tangents))
+    assert all(tg.allclose(a, b) for a, b in zip(got, want))

@@ -1,36 +1,60 @@
-"""Attention of heads with few scores as one step, and its derivative: kernels/attention_heads.c keeps the weights.
+"""Attention of heads with few scores as one step, and its derivative: kernels/attention_heads.c keeps the weights."""
 
-Other derivatives are those of attention_rows.py, which make the weights of queries and keys again.
-"""
-
-from tinygrad_ext.ops.attention_rows import tangent, tangent_back, twice
-from tinygrad_ext.ops.attention_step import _reference, _reference_back, _weights
+from tinygrad_ext.ops.attention_step import _reference, _weights
 from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.matrices import together
 from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
 
 
-def _backward(grad, query, key, value, scale, weights):
-    return fused._attention_heads_backward(query, key, value, scale, weights, grad)
+def _slopes(by_weights, weights):
+    """What weights that are a softmax pass on to their scores."""
+    return fused._softmax_backward_data(by_weights, weights, -1, weights.dtype)
 
 
-def _twice(grads, query, key, value, scale, grad_output, needs):
-    wanted = *needs[:3], False, needs[3]
-    found = twice(grads, query, key, value, None, False, scale, grad_output, None, 0.0, wanted)
-    return *found[:3], found[4]
+def _backward(arrived, query, key, value, scale, weights):
+    grad, by_weights = arrived
+    found = [None] * 3
+    if grad is not None:
+        found = [*fused._attention_heads_backward(query, key, value, scale, weights, grad)]
+    if by_weights is not None:
+        slopes = _slopes(by_weights, weights)
+        more = scale * (slopes @ key), scale * (slopes.mT @ query)
+        found[:2] = more if grad is None else (found[0] + more[0], found[1] + more[1])
+    return tuple(found)
 
 
-def _tangent(query, key, value, scale, query_tangent, key_tangent, value_tangent):
-    tangents = query_tangent, key_tangent, value_tangent, None
-    return tangent(query, key, value, None, False, scale, None, 0.0, *tangents), None
+def _tangent(query, key, value, scale, weights, query_tangent, key_tangent, value_tangent):
+    moved = 0
+    if query_tangent is not None:
+        moved = scale * (query_tangent @ key.mT)
+    if key_tangent is not None:
+        moved = moved + scale * (query @ key_tangent.mT)
+    if query_tangent is None and key_tangent is None:
+        return weights @ value_tangent, None
+    of_weights = _slopes(moved, weights)
+    found = of_weights @ value
+    return (found if value_tangent is None else found + weights @ value_tangent), of_weights
 
 
-def _tangent_back(
-    query, key, value, scale, grad_output, query_tangent, key_tangent, value_tangent, grad_output_tangent
-):
-    tangents = query_tangent, key_tangent, value_tangent, None, grad_output_tangent
-    return tangent_back(query, key, value, None, False, scale, grad_output, None, 0.0, *tangents)
+def _twice(arrived, query, key, value, scale, weights, grad_output):
+    """By query, key, value, weights and the gradient, of which each gradient is linear in all but the weights."""
+    by_query, by_key, by_value = (
+        t.new_zeros(t.shape) if by is None else by for by, t in zip(arrived, (query, key, value))
+    )
+    by_weights = grad_output @ value.mT
+    slopes = _slopes(by_weights, weights)
+    of_slopes = scale * (by_query @ key.mT + query @ by_key.mT)
+    of_by_weights = _slopes(of_slopes, weights)
+    shared = (of_slopes * weights).sum(-1, True)
+    mean = (by_weights * weights).sum(-1, True)
+    return (
+        scale * (slopes @ by_key),
+        scale * (slopes.mT @ by_query),
+        of_by_weights.mT @ grad_output,
+        grad_output @ by_value.mT + of_slopes * (by_weights - mean) - shared * by_weights,
+        of_by_weights @ value + weights @ by_value,
+    )
 
 
 def _samples(make):
@@ -39,14 +63,18 @@ def _samples(make):
     yield Sample(make(1, 1), make(1, 1), make(1, 1), 1.0)
 
 
-def _shares(query, key, scale):
-    return _weights(query, key, None, False, scale)
-
-
 def _back_samples(make):
     for query, key, value, scale in (sample.args for sample in _samples(make)):
-        weights = ((query.detach() * scale) @ key.detach().mT).softmax(-1)
-        yield Sample(query, key, value, scale, weights, make(*query.shape))
+        yield Sample(query, key, value, scale, make(*query.shape[:-1], key.shape[-2]), make(*query.shape))
+
+
+def _reference_back(query, key, value, scale, weights, grad):
+    import numpy
+
+    turned = lambda x: numpy.swapaxes(x, -1, -2)
+    by_weights = grad @ turned(value)
+    slopes = weights * (by_weights - (by_weights * weights).sum(-1, keepdims=True))
+    return slopes @ key * scale, turned(slopes) @ query * scale, turned(weights) @ grad
 
 
 op(
@@ -59,15 +87,15 @@ op(
     where="_fused",
     types="float",
     samples=_samples,
-    reference=lambda q, k, v, scale: (_reference(q, k, v, None, False, scale), _shares(q, k, scale)),
+    reference=lambda q, k, v, scale: (_reference(q, k, v, None, False, scale), _weights(q, k, None, False, scale)),
     errors=[
         (lambda: fused._attention_heads(*[zeros(300, 2)] * 3, 1.0), RuntimeError, "1 to 256 rows and columns"),
         (lambda: fused._attention_heads(*[zeros(2, 2)] * 2, zeros(2, 3), 1.0), RuntimeError, "as many columns"),
         (lambda: fused._attention_heads(*[zeros(2, 2)] * 2, zeros(3, 2), 1.0), RuntimeError, "as many rows"),
         (lambda: fused._attention_heads(*[zeros(2, 2)] * 2, zeros(1, 2, 2), 1.0), RuntimeError, "many dimensions"),
     ],
-    doc="scaled_dot_product_attention of heads of at most 256 rows, keys and columns, and its weights, which have no "
-    "derivative: query (*, L, E), key and value (*, S, E) of one batch.",
+    doc="scaled_dot_product_attention of heads of at most 256 rows, keys and columns, and its weights: query "
+    "(*, L, E), key and value (*, S, E) of one batch.",
 )
 
 op(
@@ -77,13 +105,12 @@ op(
     batch=together(
         "_attention_heads_backward", lambda *args: fused._attention_heads_backward(*args), (2, 2, 2, None, 2, 2)
     ),
-    jvp=_tangent_back,
-    grad={"query, key, value, grad_output": _twice},
+    grad={"query, key, value, weights, grad_output": _twice},
     variants="function",
     where="_fused",
     types="float",
     samples=_back_samples,
-    reference=lambda q, k, v, scale, weights, grad: _reference_back(q, k, v, None, False, scale, grad),
+    reference=_reference_back,
     errors=[
         (
             lambda: fused._attention_heads_backward(*[zeros(2, 2)] * 3, 1.0, zeros(2, 3), zeros(2, 2)),
@@ -96,5 +123,5 @@ op(
             "the gradient must be of dtype",
         ),
     ],
-    doc="Derivatives of _attention_heads by query, key and value, from its weights, which follow from query and key.",
+    doc="Derivatives of _attention_heads by query, key and value, from its weights.",
 )
