@@ -6,6 +6,7 @@
  * four to eight times as long as this, since compilers do not find the processor's conversion in its formula. */
 #ifndef TGX_WIDE_H
 #define TGX_WIDE_H
+#include <string.h>
 #include "types.h"
 
 /* What a loop of float32 writes and reads: `out` is TGX_F32 or a dtype that needs no rounding, bits of `masks` are operands that are
@@ -18,6 +19,17 @@ enum { TGX_WIDE_ROW = 4096 };
 static inline ptrdiff_t tgx_wide_rows(ptrdiff_t n) { return n >= 2048 ? 1 : 2048 / n; }
 void tgx_widen(int half, const void *from, float *to, ptrdiff_t n);
 void tgx_narrow(int half, const float *from, void *to, ptrdiff_t n);
+
+/* The bits of each element as they are, or `all` where that is not negative. */
+static inline int tgx_keep_halves(char **data, const ptrdiff_t *s, ptrdiff_t count, int all) {
+    char *to = data[0], *from = data[1];
+    const ptrdiff_t step = s[0], from_step = s[1];
+    const uint16_t bits = (uint16_t)all;
+    if (all >= 0 && step == 2) for (ptrdiff_t i = 0; i < count; i++) ((uint16_t *)to)[i] = bits;
+    else if (all < 0 && step == 2 && from_step == 2) memmove(to, from, (size_t)count * 2);
+    else for (ptrdiff_t i = 0; i < count; i++) memcpy(to + i * step, all >= 0 ? (const char *)&bits : from + i * from_step, 2);
+    return 0;
+}
 
 int tgx_wide_loop(const tgx_wide *w, char **data, const ptrdiff_t *s, ptrdiff_t count, const tgx_scalar *aux);
 #endif

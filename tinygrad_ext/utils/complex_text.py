@@ -34,6 +34,8 @@ def loop(name, out, ins, compute, declared, expression, scalars):
         return HEAD.format(name=name) + f"    return tgx_by_parts({given}, data, s, count, aux);\n}}\n"
     if expression == "x ? y : z":
         return _choice(name, out)
+    if expression in ("0", "1") and out in REAL:
+        return _constant(name, out, expression)
     if out == "b8" and not words and not re.search(r"[*/<>?]", expression):
         return _parts(name, out, ins, declared, expression)
     if plain and out in REAL and words <= scalars and not re.search(r"(?<!\w)\d", expression):
@@ -41,6 +43,20 @@ def loop(name, out, ins, compute, declared, expression, scalars):
     if plain and words - called <= scalars and called <= {f"vm_{f}_{ins[0]}" for f in PARTS}:
         return _parts(name, out, ins, declared, expression)
     return _each(name, out, ins, compute, declared, expression)
+
+
+def _constant(name, tag, number):
+    """Blocks that are copied: compilers write a complex number part by part, in eight times as long."""
+    return (
+        HEAD.format(name=name) + f"    S_{tag} few[32], *o = (S_{tag} *)data[0];\n"
+        f"    for (int k = 0; k < 32; k++) few[k] = {number};\n"
+        "    if (s[0] == sizeof *few) {\n"
+        "        for (; count >= 32; count -= 32, o += 32) memcpy(o, few, sizeof few);\n"
+        "        memcpy(o, few, (size_t)count * sizeof *few);\n"
+        "    } else\n"
+        "        for (ptrdiff_t i = 0; i < count; i++) memcpy(data[0] + i * s[0], few, sizeof *few);\n"
+        "    return 0;\n}\n"
+    )
 
 
 def _vectors(name, tag, ins, declared, expression, used):

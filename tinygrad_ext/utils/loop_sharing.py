@@ -75,3 +75,14 @@ def has_no_sign(expression, returns):
         return asked and all(has_no_sign(e, returns) for e in expression.values())
     forms = {None: (OF_BITS, OF_EQUALITY), "bool": (OF_EQUALITY,)}.get(returns, ())
     return any(form.fullmatch(expression) for form in forms)
+
+
+def of_bits(cases, declared, tensors, tag):
+    """C text that returns before halves are widened in those cases of the loop of float32 that compute nothing."""
+    if not isinstance(cases, dict) or tensors != 1:
+        return ""
+    bits, text = {"x": "-1", "1": {"f16": "0x3c00", "bf16": "0x3f80"}[tag]}, ""
+    for condition, e in cases.items():
+        if e in bits and condition != "else":
+            text += f"    if ({condition}) return tgx_keep_halves(data, s, count, {bits[e]});\n"
+    return f"    {declared}\n{text}" if text else ""

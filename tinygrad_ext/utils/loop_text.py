@@ -336,7 +336,8 @@ def family(found):
                 if tag == "f16" and "float" in cases:
                     loops.append(half_loop(name, base, constants(schema, tag), cases["float"], returns, masks))
                 else:
-                    loops.append(wide_loop(name, base, tag, returns, masks))
+                    quick = sharing.of_bits(cases.get("float"), constants(schema, tag), len(tensors), tag)
+                    loops.append(wide_loop(name, base, tag, returns, masks, quick))
                 slots[tag] = name
         full = f"{schema.namespace}::{schema.name}" + (f".{schema.overload}" if schema.overload else "")
         listed.append(f'    {{"{full}", {{{", ".join(slots.values())}}}}},')
