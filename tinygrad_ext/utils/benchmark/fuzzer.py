@@ -9,6 +9,7 @@ import math
 
 import tinygrad_ext as tg
 from tinygrad_ext.core.call.boundary import boundary
+from tinygrad_ext.core.call.later import later
 
 __all__ = ["FuzzedParameter", "FuzzedSparseTensor", "FuzzedTensor", "Fuzzer", "ParameterAlias"]
 
@@ -170,10 +171,11 @@ class FuzzedSparseTensor(FuzzedTensor):
             raise AssertionError(f"FuzzedSparseTensor: {nnz} elements do not fit into {size}")
         values = FuzzedTensor.default_tensor_constructor((nnz, *size[sparse_dim:]), dtype)
         places = (tg.rand(sparse_dim, nnz) * tg.tensor(size[:sparse_dim]).unsqueeze(1)).long()
+        sparse_coo_tensor = later("sparse tensors").sparse_coo_tensor
         if is_coalesced:
-            return tg.sparse_coo_tensor(places, values, size).coalesce()
+            return sparse_coo_tensor(places, values, size).coalesce()
         values, places = tg.cat([values, tg.randn(values.shape).to(dtype)]), tg.cat([places, places], 1)
-        return tg.sparse_coo_tensor(places, values, size)
+        return sparse_coo_tensor(places, values, size)
 
     def _make_tensor(self, params, state):
         size, _, _ = self._get_size_and_steps(params)
