@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 from tinygrad_ext.core.call.boundary import boundary
 
-from . import _tree_paths
+from . import _tree_paths, _tree_texts
 from ._tree_paths import GetAttrKey, MappingKey, SequenceKey
+from ._tree_texts import treespec_dumps, treespec_loads
 from ._trees import LeafSpec, TreeSpec
 from ._trees import flatten as _flatten
 from ._trees import kind_of as _kind_of
@@ -46,6 +47,8 @@ __all__ = [
     "tree_map_with_path",
     "tree_structure",
     "tree_unflatten",
+    "treespec_dumps",
+    "treespec_loads",
 ]
 
 Context = PyTree = Any  # the types that libraries name; any value is a tree
@@ -93,12 +96,19 @@ def _register_pytree_node(cls, flatten_fn, unflatten_fn, **others):
 
 
 @boundary
-def register_pytree_node(cls, flatten_fn, unflatten_fn, *, flatten_with_keys_fn=None, **others):
+def register_pytree_node(
+    cls, flatten_fn, unflatten_fn, *, serialized_type_name=None, to_dumpable_context=None, from_dumpable_context=None,
+    flatten_with_keys_fn=None, **others,
+):  # fmt: skip
     """Let values of a class be containers: flatten_fn(value) -> (list of children, context), and
     unflatten_fn(children, context) back. flatten_with_keys_fn(value) -> (list of (key, child), context) is what the
-    functions of paths need. Raises ValueError for a class that is registered already.
+    functions of paths need, the name and the functions of contexts what `treespec_dumps` needs. Raises ValueError for a
+    class that is registered already.
     """
+    text = _tree_texts.checked(cls, serialized_type_name, to_dumpable_context, from_dumpable_context)
     _register(cls, flatten_fn, unflatten_fn)
+    if text is not None:
+        _tree_texts.texts[cls] = text
     if flatten_with_keys_fn is not None:
         _tree_paths.keyed[cls] = flatten_with_keys_fn
 
@@ -106,6 +116,7 @@ def register_pytree_node(cls, flatten_fn, unflatten_fn, *, flatten_with_keys_fn=
 def _deregister_pytree_node(cls):
     """Let values of a class be leaves again."""
     _unregister(cls)
+    _tree_texts.texts.pop(cls, None)
     _tree_paths.keyed.pop(cls, None)
 
 
