@@ -86,3 +86,12 @@ def test_old_names_of_the_limits_of_hardtanh_are_taken_and_warn():
     with pytest.warns(FutureWarning, match="say min_val"):
         layer = nn.Hardtanh(min_value=-2.0, max_value=3.0)
     assert (layer.min_val, layer.max_val) == (-2.0, 3.0)
+
+
+def test_values_that_only_the_numbers_tell_are_refused():
+    x = tg.zeros(3, 5)
+    for var in (-tg.ones(3, 5), tg.tensor([1.0, -1.0, 1.0]), -1.0):
+        with pytest.raises(ValueError, match="negative"):
+            nn.functional.gaussian_nll_loss(x, x, var)
+    with pytest.raises(ValueError, match="output_ratio"):
+        nn.FractionalMaxPool2d([2, 1], output_ratio=[0.5, 0.5, 0.6])(tg.ones(1, 1, 8, 8))

@@ -34,3 +34,12 @@ def test_wrong_places_are_refused_in_any_case():
     for on in (True, False):
         with check(on), pytest.raises(RuntimeError):
             tg.sparse_coo_tensor([[5]], [1.0], (2,))
+
+
+def test_requires_grad_of_a_sparse_tensor_is_set():
+    x = tg.eye(2).to_sparse()
+    x.requires_grad = True
+    (x @ tg.ones(2, 1)).sum().backward()
+    assert x.requires_grad and x.grad.to_dense().tolist() == [[1, 0], [0, 1]]
+    x.requires_grad = False
+    assert not x.requires_grad

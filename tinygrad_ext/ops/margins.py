@@ -3,6 +3,7 @@
 import math
 
 import tinygrad_ext as tg
+from tinygrad_ext.core.call.levels import levels_on
 from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.halves import rounded_once
 from tinygrad_ext.ops.loss import np_reduced, reduced, reduction_of
@@ -267,6 +268,8 @@ def _gaussian_nll(self, target, var, full, eps, reduction):
             var = var.unsqueeze(-1)
         elif var.dim() != self.dim() or [v for v, n in zip(var.shape, self.shape) if v != n] != [1]:
             raise ValueError(f"var is of incorrect size: {list(var.shape)} for an input of {list(self.shape)}")
+    if not levels_on() and not var.is_meta and (var.detach() < 0).any():
+        raise ValueError("gaussian_nll_loss(): var has negative entry/entries")
     reduction = reduction_of(None, None, reduction)
     floor = var.detach().clamp(min=eps)
     var = var + (floor - var).detach()

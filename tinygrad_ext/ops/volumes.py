@@ -11,12 +11,12 @@ from tinygrad_ext.ops.record import op
 from tinygrad_ext.ops.samples import Sample, zeros
 
 
-def _each(value, dims, name, argument, spread=True):
+def _each(value, dims, name, argument, spread=True, error=RuntimeError):
     """A number for each dimension. Not all of PyTorch's ops `spread` the only one of a tuple."""
     values = list(value) if isinstance(value, (tuple, list)) else [value]
     values = values * dims if len(values) == 1 and (spread or isinstance(value, int)) else values
     if len(values) != dims:
-        raise RuntimeError(f"{name}: {argument} must either be a single int, or a tuple of {dims} ints, got {value}")
+        raise error(f"{name}: {argument} must either be a single int, or a tuple of {dims} ints, got {value}")
     return values
 
 
@@ -245,7 +245,7 @@ def _fractional(dims):
         if output_size is None and output_ratio is None:
             raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
         if output_size is None:
-            ratio = _each(output_ratio, dims, name, "output_ratio")
+            ratio = _each(output_ratio, dims, name, "output_ratio", error=ValueError)
             output_size = [int(n * r) for n, r in zip(input.shape[-dims:], ratio)]
         out = _each(output_size, dims, name, "output_size", False)
         if input.dim() not in (dims + 1, dims + 2):

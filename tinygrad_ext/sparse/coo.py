@@ -71,6 +71,10 @@ class SparseTensor(Tensor):
         """Whether the values require grad."""
         return self._parts[1].requires_grad
 
+    @requires_grad.setter
+    def requires_grad(self, value):
+        self._parts[1].requires_grad = value
+
     @property
     def is_meta(self):
         """Whether the values have no memory."""
