@@ -228,7 +228,7 @@ def _embedding_bag(
     padding_idx = -1 if padding_idx is None else padding_idx % rows
     if max_norm is not None:
         with tg.no_grad():
-            weight.copy_(fused._embedding_renorm(weight, input, max_norm, norm_type))
+            weight.detach().copy_(fused._embedding_renorm(weight, input, max_norm, norm_type))
     if sparse and weight.dim() == 2 and sparse_gradients.wanted():
         weight, input, padding_idx = _read_rows(weight, input, padding_idx, scale_grad_by_freq)
     options = mode, include_last_offset, padding_idx, 0, scale_grad_by_freq

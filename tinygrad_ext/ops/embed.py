@@ -107,7 +107,7 @@ def embedding(input, weight, padding_idx, max_norm, norm_type, scale_grad_by_fre
         padding_idx %= rows
     if max_norm is not None:
         with tg.no_grad():
-            weight.copy_(fused._embedding_renorm(weight, input, max_norm, norm_type))
+            weight.detach().copy_(fused._embedding_renorm(weight, input, max_norm, norm_type))
     return tg.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
 
