@@ -265,3 +265,12 @@ def test_wrong_use_raises(call, error, text):
 def test_a_parameter_twice_in_a_group_warns():
     with pytest.warns(UserWarning, match="duplicate parameters"):
         optim.SGD([P, P])
+
+
+@pytest.mark.parametrize("kind", ["Adam", "AdamW", "SGD", "Adagrad"])
+def test_fused_steps_take_parameters_of_floats_with_memory(kind):
+    for param in (tg.ones(1, device="meta"), tg.ones(1, dtype=tg.complex64)):
+        with pytest.raises(RuntimeError, match="fused=True"):
+            getattr(optim, kind)([param], fused=True)
+        getattr(optim, kind)([param])
+    getattr(optim, kind)([tg.ones(1)], fused=True)

@@ -43,6 +43,15 @@ def check_fused(fused, foreach, differentiable):
         raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
 
 
+def check_fused_param(param):
+    """Raise RuntimeError for a parameter that no fused step takes in PyTorch: none of floats, or one without memory."""
+    if not param.is_floating_point() or param.is_meta:
+        raise RuntimeError(
+            "`fused=True` requires all the params to be floating point Tensors of supported devices, got one of "
+            f"{param.dtype} on {param.device}"
+        )
+
+
 def refuse_sparse(name, advice="make the gradient plain by to_dense(), or leave sparse=True out"):
     """Raise RuntimeError for a sparse gradient."""
     raise RuntimeError(f"{name} does not support sparse gradients, {advice}")

@@ -13,6 +13,7 @@ from tinygrad_ext.core.call.boundary import boundary
 from ..utils.grads import clear_grads
 from ..utils.hooks import RemovableHandle
 from . import saving
+from .checks import check_fused_param
 from .state import OptimizerState
 
 _global_pre_hooks = OrderedDict()
@@ -181,6 +182,8 @@ class Optimizer:
             param_group["param_names"] = names
         for param in params:
             _check_param(param, self.defaults.get("differentiable"))
+            if self.defaults.get("fused"):
+                check_fused_param(param)
         for name, default in self.defaults.items():
             if default is required and name not in param_group:
                 raise ValueError(f"parameter group didn't specify a value of required optimization parameter {name}")
