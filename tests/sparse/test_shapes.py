@@ -123,6 +123,7 @@ def test_gradients_pass():
         (lambda: coo(tg).resize_as_(tg.ones(2, 3)), NotImplementedError, "a plain and a sparse tensor"),
         (lambda: coo(tg, True).copy_(coo(tg)), RuntimeError, "a leaf Variable that requires grad"),
         (lambda: coo(tg).to_sparse_csr().unsqueeze(0), RuntimeError, "to_sparse_coo"),
+        (lambda: tg.empty_like(coo(tg), memory_format=tg.channels_last), RuntimeError, "only supported by strided"),
         (lambda: coo(tg).any(0), NotImplementedError, "only that of all elements"),
     ],
 )

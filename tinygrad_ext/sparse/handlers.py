@@ -332,8 +332,10 @@ SparseTensor.H = property(lambda self: self.T.conj_physical())
 
 
 @handler("zeros_like")
-def zeros_like(input, *, dtype=None, layout=None, device=None, **options):
+def zeros_like(input, *, dtype=None, layout=None, device=None, memory_format=None, **options):
     """A tensor of the same size and layout that stores nothing."""
+    if memory_format not in (None, tg.preserve_format):
+        raise RuntimeError(f"memory format option is only supported by strided tensors, got {memory_format}")
     indices, values, _ = input._parts
     empty = SparseTensor(indices[:, :0], tg.zeros_like(values[:0], dtype=dtype, device=device), input.shape, True)
     return empty if layout in (None, sparse_coo) else empty.to_sparse(layout=layout)
