@@ -148,6 +148,31 @@ def test_sizes_in_place():
     assert csr.select(0, 1).is_sparse and csr[1].to_dense().tolist() == [8, 0, 10]
 
 
+@pytest.mark.parametrize("layout", ("csr", "csc"))
+def test_matrices_are_written_to(layout):
+    t = getattr(coo(tg), f"to_sparse_{layout}")()
+    kept = t
+    t.mul_(2).neg_()
+    assert t.to_dense().tolist() == [[0, 0, -6], [-8, 0, -10]]
+    t += getattr(twice(tg), f"to_sparse_{layout}")()
+    assert t is kept and t.layout == getattr(tg, f"sparse_{layout}")
+    assert t.to_dense().tolist() == [[0, 3, -6], [-8, 0, -10]] and t.values().numel() == 4
+
+
+def test_masks_of_all_layouts():
+    whole = tg.arange(6.0).reshape(2, 3)
+    for mask in (coo(tg), twice(tg), coo(tg).to_sparse_csr(), coo(tg).to_sparse_csc()):
+        for given in (whole, whole.to_sparse(), whole.to_sparse_csr()):
+            found = given.sparse_mask(mask)
+            assert found.layout is mask.layout
+            assert found._values().tolist() == whole[tuple(mask._indices().unbind(0))].tolist()
+    for given in (whole, whole.to_sparse()):
+        with pytest.raises(TypeError, match=r"sparse_mask\(\): expected a .*mask"):
+            given.sparse_mask(whole)
+    with pytest.raises(RuntimeError, match="have to be of one size"):
+        whole.sparse_mask(rows(tg))
+
+
 def test_of_nothing():
     t = coo(tg)
     for made in (t.new_zeros(2, 2), t.new_empty((2, 2)), tg.empty_like(tg.sparse_coo_tensor(size=(2, 2)))):

@@ -15,7 +15,7 @@ __all__ = ["CompressedTensor", "compress", "sparse_compressed_tensor", "sparse_c
 _ALONG = {sparse_csr: 0, sparse_csc: 1}
 _NAMES = {sparse_csr: ("crow_indices", "col_indices"), sparse_csc: ("ccol_indices", "row_indices")}
 _TURNED = {sparse_csr: sparse_csc, sparse_csc: sparse_csr}
-_STAYS_COO = {"__getitem__", "index_select", "sum", "select", "unbind", "new_zeros", "new_empty"}
+_AS_IT_IS = {"__getitem__", "index_select", "sum", "select", "unbind", "new_zeros", "new_empty", "sparse_mask"}
 
 
 class CompressedTensor(SparseTensor):
@@ -36,7 +36,7 @@ class CompressedTensor(SparseTensor):
         if given and name in ("transpose", "swapaxes", "swapdims", "t"):
             return given[0]._turned() if _turns(given[0], name, args[1:], kwargs or {}) else given[0]
         found = super().__torch_function__(func, types, args, kwargs)
-        if not given or name in _STAYS_COO or not isinstance(found, SparseTensor):
+        if not given or name in _AS_IT_IS or not isinstance(found, SparseTensor):
             return found
         return found.to_sparse(layout=sparse_csr if any(a.is_sparse_csr for a in given) else sparse_csc)
 

@@ -343,13 +343,11 @@ def zeros_like(input, *, dtype=None, layout=None, device=None, memory_format=Non
 
 @handler("sparse_mask")
 def sparse_mask(self, mask):
-    """The elements of a plain tensor at the places that another one of the same size stores."""
-    if isinstance(self, SparseTensor) or mask.layout is not sparse_coo:
-        raise NotImplementedError(
-            f"sparse_mask(): a plain tensor and a mask of the layout {sparse_coo} are taken, got {self.layout} and "
-            f"{mask.layout}; to_dense() and to_sparse() make those"
+    """The elements of a tensor at the places that a sparse one of the same size stores."""
+    if not isinstance(mask, SparseTensor):
+        raise TypeError(
+            f"sparse_mask(): expected a sparse mask, got one of the layout {mask.layout}: to_sparse() first"
         )
     if mask.shape != self.shape:
         raise RuntimeError(f"sparse_mask(): self {list(self.shape)} and mask {list(mask.shape)} have to be of one size")
-    places, _, in_order = mask._parts
-    return SparseTensor(places, self[tuple(places.unbind(0))], self.shape, in_order)
+    return mask.with_values(_plain(self)[tuple(mask._parts[0].unbind(0))])

@@ -9,16 +9,6 @@ from .coo import SparseTensor
 from .handlers import HANDLERS, add, handler
 
 
-def _writable(name, self):
-    """The tensor, if what it stores can be replaced."""
-    if self.layout is not sparse_coo:
-        raise NotImplementedError(
-            f"{name}(): tensors of the layout {self.layout} are not written to; {name[:-1]}() makes another, "
-            "to_sparse_coo() one that is"
-        )
-    return self
-
-
 @handler("add_", "__iadd__")
 def add_(self, other, *, alpha=1):
     """Sparse to plain: where something is stored. Sparse to sparse: what the other stores comes behind."""
@@ -36,7 +26,9 @@ def add_(self, other, *, alpha=1):
             "add_(): add(sparse, dense) is not supported. Use add(dense, sparse) instead: what is stored of a sparse "
             "tensor cannot take up a plain one"
         )
-    found = add(_writable("add_", self), other, alpha=alpha)
+    found = add(self, other, alpha=alpha)
+    if self.layout is not sparse_coo:
+        return HANDLERS["copy_"](self, found.to_sparse(layout=self.layout))
     # a sum over many steps stays no longer than twice the number of places
     self._parts = (found.coalesce() if found._nnz() > 2 * math.prod(self.shape[: self.sparse_dim()]) else found)._parts
     return self
@@ -54,7 +46,7 @@ def _on_values(name, once):
     def call(self, *args, **kwargs):
         if not isinstance(self, SparseTensor) or any(isinstance(arg, tg.Tensor) and arg.dim() for arg in args):
             raise NotImplementedError(f"{name}(): tensors of the sparse layouts are written to with numbers only")
-        indices, values, coalesced = _writable(name, self.coalesce() if once else self)._parts
+        indices, values, coalesced = (self.coalesce() if once and self.layout is sparse_coo else self)._parts
         getattr(values, name)(*args, **kwargs)
         self._parts = indices, values, coalesced
         return self
