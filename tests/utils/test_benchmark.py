@@ -156,5 +156,5 @@ def test_what_is_not_there_says_so():
         Timer("x", language="cpp")
     with pytest.raises(NotImplementedError, match="callgrind"):
         Timer("1").collect_callgrind()
-    with pytest.raises(AttributeError, match="Fuzzer"):
-        benchmark.Fuzzer
+    with pytest.raises(AttributeError, match="Fuzzy"):
+        benchmark.Fuzzy

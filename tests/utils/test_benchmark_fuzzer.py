@@ -33,6 +33,8 @@ def test_parameters_and_layouts_are_pytorchs(monkeypatch, seed):
     fuzzer = importlib.import_module("torch.utils.benchmark.utils.fuzzer")
     # its check of the sum of probabilities says the opposite of what it should
     monkeypatch.setattr(fuzzer.FuzzedParameter, "_check_distribution", lambda self, distribution: distribution)
+    seeded = torch.manual_seed  # which may refuse NumPy's ints
+    monkeypatch.setattr(torch, "manual_seed", lambda seed: seeded(int(seed)))
     ours, theirs = _fuzzer(tg, seed), _fuzzer(torch, seed)
     for (x, like, params), (u, wanted, theirs_params) in zip(ours.take(20), theirs.take(20), strict=True):
         assert params == theirs_params

@@ -10,10 +10,10 @@ a key that is built of shared tuples, copying a long text.
 
 import io
 import pickle
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from reprlib import repr as short  # a tuple of two, each of them another of two, is never shown to its end
 
-from tinygrad_ext.archive import safe_names, sparse_parts
+from tinygrad_ext.archive import plain_parts, safe_names, sparse_parts
 from tinygrad_ext.archive.moving import Part, memory_of, settled
 from tinygrad_ext.archive.zip_entries import Entries
 from tinygrad_ext.core.call import interop as _core
@@ -105,42 +105,6 @@ def _sparse_to_come(layout, parts):
 _TENSORS = (_tensor, _tensor_of_dtype, _parameter, _meta_tensor, _wrapper, _sparse, _sparse_to_come)
 
 
-def _complex(real, imag):
-    if type(real) is not float or type(imag) is not float:
-        raise pickle.UnpicklingError(f"a complex number of {real!r} and {imag!r}")
-    return complex(real, imag)
-
-
-def _ordered_dict():
-    """An empty one; its items come one by one, and are charged."""
-    return OrderedDict()
-
-
-def _text_bytes(text, encoding):
-    """What older pickles write for bytes."""
-    if encoding != "latin1":
-        raise pickle.UnpicklingError(f"bytes in the encoding {encoding!r}")
-    return text.encode("latin1")
-
-
-def _set(items=()):
-    return set(_of_type(list, items) if items else ())
-
-
-def _counter(items=()):
-    return Counter(_of_type(dict, items) if items else {})
-
-
-def _of_type(kind, items):
-    if type(items) is not kind:
-        raise pickle.UnpicklingError(f"a set or counter is made of a {type(items).__name__}")
-    return items
-
-
-def _bytearray(text="", encoding="latin-1"):
-    return bytearray(text if type(text) is bytes else _text_bytes(text, encoding.replace("-", "")))
-
-
 def _layout(name):
     if name not in _LAYOUTS:
         raise pickle.UnpicklingError(f"{name!r} is no layout")
@@ -151,11 +115,11 @@ _BLOCKS = {name: name for name in ("torch.sparse_bsr", "torch.sparse_bsc")}
 _LAYOUTS = {"torch.strided": dtypes.strided, **sparse_parts.LAYOUTS, **_BLOCKS}
 NAMES = {
     ("torch.serialization", "_get_layout"): _layout,
-    ("collections", "OrderedDict"): _ordered_dict,
-    ("collections", "Counter"): _counter,
-    ("__builtin__", "set"): _set,
-    ("__builtin__", "bytearray"): _bytearray,
-    ("_codecs", "encode"): _text_bytes,
+    ("collections", "OrderedDict"): plain_parts.ordered_dict,
+    ("collections", "Counter"): plain_parts.counter,
+    ("__builtin__", "set"): plain_parts.set_of,
+    ("__builtin__", "bytearray"): plain_parts.bytes_of,
+    ("_codecs", "encode"): plain_parts.text_bytes,
     ("torch", "Size"): Size,
     ("torch", "device"): device,
     ("torch", "Tensor"): "Tensor",
@@ -170,7 +134,7 @@ NAMES = {
     ("torch._utils", "_rebuild_wrapper_subclass"): _wrapper,
     ("torch._utils", "_rebuild_sparse_tensor"): _sparse,
     ("torch._tensor", "_rebuild_from_type_v2"): _from_type,
-    ("__builtin__", "complex"): _complex,
+    ("__builtin__", "complex"): plain_parts.complex_of,
     ("torch.storage", "UntypedStorage"): _StorageType(None),
     **{("torch", f"{title}Storage"): _StorageType(by_name[name]) for title, name in _TITLES.items()},
     **{("torch", name): by_name[name] for name in _TITLES.values()},
@@ -189,8 +153,8 @@ def meaning(module, name, reader):
 # ---- reading -------------------------------------------------------------------------------------------------------
 
 
-_CALLS = (*_TENSORS, _ordered_dict, Size, device, _text_bytes, _from_type)
-_CALLS += (_complex, _set, _counter, _bytearray, _layout)
+_CALLS = (*_TENSORS, plain_parts.ordered_dict, Size, device, plain_parts.text_bytes, _from_type)
+_CALLS += (plain_parts.complex_of, plain_parts.set_of, plain_parts.counter, plain_parts.bytes_of, _layout)
 _OPCODES = """
     PROTO FRAME STOP MARK POP POP_MARK NONE NEWTRUE NEWFALSE BININT BININT1 BININT2 LONG1 LONG4 BINFLOAT BINUNICODE
     SHORT_BINUNICODE BINBYTES SHORT_BINBYTES BINSTRING SHORT_BINSTRING EMPTY_TUPLE TUPLE TUPLE1 TUPLE2 TUPLE3
@@ -241,7 +205,7 @@ class Unpickler(pickle._Unpickler):  # the one in Python: its opcodes can be rep
         self._budget.spend(sum(len(a) // 16 for a in args if isinstance(a, (str, list, tuple))))
         self._budget.spend(sum(len(a) for a in args if isinstance(a, dict)))  # attributes
         self._budget.spend_key(args)  # a message may show them
-        if self.stack[-1] is _set and args and type(args[0]) is list:
+        if self.stack[-1] is plain_parts.set_of and args and type(args[0]) is list:
             for item in args[0]:
                 self._budget.spend_key(item)
         fn, given = (args[0], args[2]) if self.stack[-1] is _from_type and len(args) == 4 else (self.stack[-1], args)

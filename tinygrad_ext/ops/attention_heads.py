@@ -1,5 +1,6 @@
 """Attention of heads with few scores as one step, and its derivative: kernels/attention_heads.c keeps the weights."""
 
+import tinygrad_ext as tg
 from tinygrad_ext.ops.attention_step import _reference, _weights
 from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.matrices import together
@@ -57,6 +58,40 @@ def _twice(arrived, query, key, value, scale, weights, grad_output):
     )
 
 
+def _tangent_back(
+    query,
+    key,
+    value,
+    scale,
+    weights,
+    grad_output,
+    query_tangent,
+    key_tangent,
+    value_tangent,
+    weights_tangent,
+    grad_output_tangent,
+):
+    by_weights, moved = grad_output @ value.mT, 0
+    if grad_output_tangent is not None:
+        moved = grad_output_tangent @ value.mT
+    if value_tangent is not None:
+        moved = moved + grad_output @ value_tangent.mT
+    slopes, of_value = _slopes(by_weights, weights), 0
+    of_slopes = _slopes(moved, weights) if isinstance(moved, tg.Tensor) else weights.new_zeros(weights.shape)
+    if weights_tangent is not None:
+        mean, of_mean = ((by_weights * w).sum(-1, True) for w in (weights, weights_tangent))
+        of_slopes = of_slopes + weights_tangent * (by_weights - mean) - weights * of_mean
+        of_value = weights_tangent.mT @ grad_output
+    if grad_output_tangent is not None:
+        of_value = of_value + weights.mT @ grad_output_tangent
+    of_query, of_key = of_slopes @ key, of_slopes.mT @ query
+    if key_tangent is not None:
+        of_query = of_query + slopes @ key_tangent
+    if query_tangent is not None:
+        of_key = of_key + slopes.mT @ query_tangent
+    return scale * of_query, scale * of_key, of_value if isinstance(of_value, tg.Tensor) else None
+
+
 def _samples(make):
     yield Sample(make(2, 5, 3), make(2, 4, 3), make(2, 4, 3), 0.5)
     yield Sample(make(2, 1, 20, 8), make(2, 1, 18, 8), make(2, 1, 18, 8), 0.3)
@@ -106,6 +141,7 @@ op(
         "_attention_heads_backward", lambda *args: fused._attention_heads_backward(*args), (2, 2, 2, None, 2, 2)
     ),
     grad={"query, key, value, weights, grad_output": _twice},
+    jvp=_tangent_back,
     variants="function",
     where="_fused",
     types="float",

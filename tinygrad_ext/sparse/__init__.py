@@ -14,7 +14,8 @@ from . import in_place as _in_place  # noqa: F401
 from . import shapes as _shapes  # noqa: F401
 from . import softmax as _softmax
 from .compressed import CompressedTensor, sparse_compressed_tensor, sparse_csc_tensor, sparse_csr_tensor
-from .coo import SparseTensor, sparse_coo_tensor, spdiags
+from .coo import SparseTensor, sparse_coo_tensor
+from .diagonals import spdiags
 from .invariants import check_sparse_tensor_invariants
 from .legacy import ByteTensor, CharTensor, DoubleTensor, FloatTensor, HalfTensor, IntTensor, LongTensor, ShortTensor
 
