@@ -112,6 +112,8 @@ def test_gradients_pass():
         (lambda: tg.cat([coo(tg), coo(tg).to_dense().to_sparse(1)], 1), RuntimeError, "number of sparse dimensions: 2"),
         (lambda: tg.stack([coo(tg), rows(tg)]), RuntimeError, "stack expects each tensor to be equal size"),
         (lambda: tg.cat([coo(tg)], 3), IndexError, "Dimension out of range"),
+        (lambda: coo(tg).transpose(0, 5), IndexError, "Dimension out of range"),
+        (lambda: coo(tg).norm(dim=(0, 3)), IndexError, "Dimension out of range"),
         (lambda: coo(tg).unsqueeze(4), IndexError, "Dimension out of range"),
         (lambda: coo(tg).select(0, 5), IndexError, "index 5 out of range for tensor of size"),
         (lambda: coo(tg).narrow_copy(0, 0, 5), RuntimeError, "Invalid range to narrow"),

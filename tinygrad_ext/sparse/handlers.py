@@ -19,6 +19,13 @@ def handler(*names):
     return take
 
 
+def wrapped(dim, rank):
+    rank = max(rank, 1)
+    if not -rank <= dim < rank:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got {dim})")
+    return dim % rank
+
+
 def _is_number(x):
     return isinstance(x, numbers.Number) or (isinstance(x, Tensor) and not isinstance(x, SparseTensor) and x.dim() == 0)
 
@@ -230,7 +237,7 @@ def type_(self, dtype=None, **kwargs):
 def transpose(self, dim0, dim1):
     """Two sparse dimensions exchanged."""
     rank = self.sparse_dim()
-    a, b = (d % self.dim() for d in (dim0, dim1))
+    a, b = (wrapped(d, self.dim()) for d in (dim0, dim1))
     if max(a, b) >= rank:
         raise RuntimeError("transpose(): dimensions of the values of a sparse tensor cannot be exchanged")
     order, size = list(range(rank)), list(self.shape)
@@ -271,7 +278,7 @@ def sum(self, dim=None, keepdim=False, *, dtype=None):
     if dim is None:
         return values.sum()
     rank = self.sparse_dim()
-    dims = {d % self.dim() for d in ([dim] if isinstance(dim, int) else dim)}
+    dims = {wrapped(d, self.dim()) for d in ([dim] if isinstance(dim, int) else dim)}
     found = self.to_dense(dtype).sum(dim, keepdim) if dims else self.to_dense(dtype)
     return found if dims.issuperset(range(rank)) else from_dense(found)
 
@@ -279,7 +286,7 @@ def sum(self, dim=None, keepdim=False, *, dtype=None):
 @handler("norm", "native_norm")
 def norm(self, p=2, dim=None, keepdim=False, dtype=None):
     """Of all stored elements."""
-    dims = {d % self.dim() for d in ([dim] if isinstance(dim, int) else dim or range(self.dim()))}
+    dims = {wrapped(d, self.dim()) for d in ([dim] if isinstance(dim, int) else dim or range(self.dim()))}
     if len(dims) != self.dim():
         raise RuntimeError(
             "norm_sparse currently only supports full reductions, so 'dim' must either be empty or contain all "

@@ -9,13 +9,7 @@ from tinygrad_ext.core.data.dtype import sparse_coo
 from tinygrad_ext.core.grad.methods import set_geometry_from
 
 from .coo import SparseTensor
-from .handlers import HANDLERS, handler
-
-
-def _wrapped(dim, rank):
-    if not -rank <= dim < max(rank, 1):
-        raise IndexError(f"Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got {dim})")
-    return dim % rank
+from .handlers import HANDLERS, handler, wrapped
 
 
 def _coo(name, t):
@@ -43,7 +37,7 @@ def _all_coo(name, tensors):
 def cat(tensors, dim=0):
     """One behind the other along a dimension; what they store is not looked at."""
     first, *others = tensors = _all_coo("cat", tensors)
-    dim = _wrapped(dim, first.dim())
+    dim = wrapped(dim, first.dim())
     for at, t in enumerate(others, 1):
         if t.dim() != first.dim() or any(t.size(d) != first.size(d) for d in range(t.dim()) if d != dim):
             raise RuntimeError(
@@ -84,7 +78,7 @@ def stack(tensors, dim=0):
                 f"stack expects each tensor to be equal size, but got {list(tensors[0].shape)} at entry 0 and "
                 f"{list(t.shape)} at entry {at}"
             )
-    dim = _wrapped(dim, tensors[0].dim() + 1)
+    dim = wrapped(dim, tensors[0].dim() + 1)
     return cat([unsqueeze(t, dim) for t in tensors], dim)
 
 
@@ -109,7 +103,7 @@ def hstack(tensors):
 def unsqueeze(self, dim):
     """A new dimension of size one; among those of the places up to their last."""
     places, values, in_order = _coo("unsqueeze", self)._parts
-    dim, rank = _wrapped(dim, self.dim() + 1), self.sparse_dim()
+    dim, rank = wrapped(dim, self.dim() + 1), self.sparse_dim()
     size = *self.shape[:dim], 1, *self.shape[dim:]
     if dim > rank:
         return SparseTensor(places, values.unsqueeze(dim - rank + 1), size, in_order)
@@ -126,7 +120,7 @@ def permute(self, *dims):
             f"permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
             f"ordering of dimensions i.e. input.dim() = {self.dim()} is not equal to len(dims) = {len(dims)}"
         )
-    dims = [_wrapped(d, self.dim()) for d in dims]
+    dims = [wrapped(d, self.dim()) for d in dims]
     if len({*dims}) < len(dims):
         raise RuntimeError("permute(): duplicate dims are not allowed.")
     rank = _coo("permute", self).sparse_dim()
@@ -145,8 +139,8 @@ def permute(self, *dims):
 def movedim(self, source, destination):
     """Some dimensions at other positions, the rest in their order."""
     source, destination = ([d] if isinstance(d, int) else list(d) for d in (source, destination))
-    source = [_wrapped(d, self.dim()) for d in source]
-    destination = [_wrapped(d, self.dim()) for d in destination]
+    source = [wrapped(d, self.dim()) for d in source]
+    destination = [wrapped(d, self.dim()) for d in destination]
     order = [d for d in range(self.dim()) if d not in source]
     for to, d in sorted(zip(destination, source, strict=True)):
         order.insert(to, d)
@@ -156,7 +150,7 @@ def movedim(self, source, destination):
 @handler("select")
 def select(self, dim, index):
     """One index of a dimension; a plain tensor where no dimension of places is left."""
-    dim = _wrapped(dim, self.dim())
+    dim = wrapped(dim, self.dim())
     count = self.size(dim)
     if not -count <= index < count:
         raise IndexError(
@@ -184,7 +178,7 @@ def unbind(self, dim=0):
 @handler("narrow_copy")
 def narrow_copy(self, dim, start, length):
     """The indices of a dimension from one on."""
-    dim = _wrapped(dim, self.dim())
+    dim = wrapped(dim, self.dim())
     places, values, in_order = _coo("narrow_copy", self)._parts
     if start < 0 or length < 0 or start + length > self.size(dim):
         raise RuntimeError(
