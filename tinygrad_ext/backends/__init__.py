@@ -2,9 +2,20 @@
 
 from tinygrad_ext.errors import refuse_unknown
 
-from . import cuda, cudnn, mkl, mkldnn, mps, openmp, quantized
+from . import cpu, cuda, cudnn, mkl, mkldnn, mps, openmp, quantized
 from .switches import disable_global_flags, flags_frozen
 
-__all__ = ["cuda", "cudnn", "disable_global_flags", "flags_frozen", "mkl", "mkldnn", "mps", "openmp", "quantized"]
+__all__ = [
+    "cpu",
+    "cuda",
+    "cudnn",
+    "disable_global_flags",
+    "flags_frozen",
+    "mkl",
+    "mkldnn",
+    "mps",
+    "openmp",
+    "quantized",
+]
 
 __getattr__ = refuse_unknown(__name__)
