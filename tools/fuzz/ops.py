@@ -14,7 +14,11 @@ from .operands import Watched, tensors, touch
 
 WRITES_ON_REQUEST = {"inplace", "max_norm", "running_mean"}  # arguments by which a function writes to an operand
 REFUSED = ("Expected out tensor to have", "can't be cast to the desired", "is read-only", "single memory location")
-POWERS = {"histogramdd"}  # whose results have as many elements as a size to the power of another
+POWERS = (
+    "histogramdd",
+    "adaptive_avg_pool3d",
+    "adaptive_max_pool3d",
+)  # a small size to a power
 BLOCK = 400  # cases that a worker takes at a time
 TABLE = [op for op in registry.ops.values() if op.record.owner == BUILTIN]
 
@@ -88,8 +92,11 @@ class Call(Case):
         except Exception as error:
             if not quiet:
                 self.refusal = str(error)
-                refused(error, self.small and self.op.title not in POWERS and not _holds_large(self.args, self.kwargs))
+                refused(error, self.small and not self._is_power() and not _holds_large(self.args, self.kwargs))
             return None
+
+    def _is_power(self):
+        return any(name in self.op.title for name in POWERS)
 
     def _without_out(self):
         """The results of the call without out=, on copies; None for a refusal, or where the layout counts."""
