@@ -123,7 +123,7 @@ MORE_SOURCES = {
         *CASTS,
     ],
     "core/loops/iterate": ["kernels/casts.c"],
-    "core/loops/parallel": ["kernels/parallel_blas.c"],
+    "core/loops/parallel": ["kernels/parallel_blas.c", "kernels/parallel_cores.c"],
     "core/loops/loop_tables": ["kernels/wide.c", "kernels/casts.c"],
     "core/call/places": ["core/call/frames.c"],
     "core/call/boundary": ["core/call/tracebacks.c"],

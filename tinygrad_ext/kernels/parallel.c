@@ -6,13 +6,14 @@
  * while a chunk is owned, so a successful claim makes the region's fields safe to read. Workers that wake late find
  * nothing to claim and never touch a finished region: the caller waits only for chunks somebody has begun.
  *
- * On a busy machine a worker may come too late, take the caller's own core, or lose its core in the middle of a chunk.
- * What that costs is booked against what splitting has saved, and regions run in the caller alone for a while once it
- * has cost too much (`settle`). Who runs a chunk changes no result. */
+ * On a busy machine a worker may come too late, take the caller's own core, or lose its core in the middle of a chunk
+ * (parallel_cores.c). What that costs is booked against what splitting has saved, and regions run in the caller alone for a while
+ * once it has cost too much (`settle`). Who runs a chunk changes no result. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* sched_getaffinity */
 #endif
 #include "parallel_blas.h"
+#include "parallel_cores.h"
 #include <limits.h>
 #include <pthread.h>
 #include <sched.h>
@@ -33,9 +34,11 @@
 #define LONGEST_WAIT 500000 /* ns that a caller stays awake for chunks of others */
 #define VAIN_WAKE 2000 /* ns that are booked for a region in which no worker helped, besides what waking them took */
 #define MOST_LOSS 100000 /* ns that splitting may cost more than it saves before the caller goes alone */
-#define MOST_CREDIT 1000000
+#define MOST_CREDIT 5000000
 #define FIRST_CREDIT 300000 /* threads begin slowly */
-#define ALONE 20 /* times the loss: splitting in vain costs a twentieth at most */
+#define PATIENCE 20 /* times the loss it goes alone: splitting in vain costs a twentieth at most; twice as long the next time */
+#define MOST_PATIENCE 160
+#define LONGEST_ALONE 100000000
 #define WORKER_STACK ((size_t)4 << 20) /* musl and macOS give threads too little for a BLAS */
 #define CACHE_LINE 64
 #define NO_FAILURE UINT64_MAX
@@ -48,6 +51,7 @@ static struct {
     _Atomic int sleeping, caller_sleeps, caller_cpu, late;
     _Atomic int64_t published, finished_at;       /* when, in ns */
     _Atomic int64_t balance, alone;               /* ns: what splitting saved; how long the caller goes alone */
+    _Atomic int64_t patience;
     int workers;
     tgx_range_fn fn;
     void *ctx;
@@ -56,7 +60,7 @@ static struct {
     pthread_mutex_t lock;
     pthread_cond_t wake, finished_all;
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER,
-          .finished_all = PTHREAD_COND_INITIALIZER, .balance = FIRST_CREDIT};
+          .finished_all = PTHREAD_COND_INITIALIZER, .balance = FIRST_CREDIT, .patience = PATIENCE};
 
 static _Atomic int num_threads; /* 0: not asked for yet */
 static _Atomic int threads_chosen;
@@ -76,15 +80,6 @@ static int64_t now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
-/* The core this thread is on, or -1. */
-static int core(void) {
-#if defined(__linux__)
-    return sched_getcpu();
-#else
-    return -1;
-#endif
 }
 
 /* How often this thread had to give its core to another. */
@@ -112,8 +107,10 @@ static void reset_in_child(void) {
     atomic_store(&pool.caller_sleeps, 0);
     atomic_store(&pool.balance, FIRST_CREDIT);
     atomic_store(&pool.alone, 0);
+    atomic_store(&pool.patience, PATIENCE);
     atomic_store(&pool.ticket, (uint64_t)generation(atomic_load(&pool.ticket)) << 32);
     atomic_store(&pool.busy, 0);
+    tgx_forget_workers();
     tgx_reset_blas();
 }
 
@@ -170,15 +167,19 @@ static void finish_chunk(uint32_t chunks, long *seen) {
 }
 
 /* Beside the caller on its own core a worker only takes time from it. */
-static int help(long *seen) {
-    const int here = core();
-    if (here >= 0 && here == atomic_load(&pool.caller_cpu)) return 0;
+static int help(int number, long *seen) {
+    const int here = tgx_core();
+    if (here >= 0 && here == atomic_load(&pool.caller_cpu)) {
+        tgx_note_beside_caller(number);
+        return 0;
+    }
+    tgx_begin_chunks(number);
     for (int chunk; (chunk = claim(1)) >= 0;) {
         const uint32_t chunks = pool.chunks;
         run_chunk((uint32_t)chunk);
         finish_chunk(chunks, seen);
     }
-    return 1;
+    return tgx_end_chunks(number);
 }
 
 static void sleep_until(uint32_t seen) {
@@ -201,6 +202,7 @@ static void wait_for_region(uint32_t seen, int *spins) {
 /* Never returns: workers sleep in a condition variable of static storage while the process exits. */
 static void *worker(void *born) {
     uint32_t seen = (uint32_t)(uintptr_t)born;
+    const int number = tgx_add_worker();
     int spins = SPINS, helped = 1;
     long lost = interruptions();
     in_region = 1;
@@ -208,7 +210,7 @@ static void *worker(void *born) {
         if (helped) wait_for_region(seen, &spins);
         else sleep_until(seen);
         seen = generation(atomic_load(&pool.ticket));
-        helped = help(&lost);
+        helped = help(number, &lost);
     }
     return NULL;
 }
@@ -240,7 +242,7 @@ static void publish(void) {
     atomic_store(&pool.done, 0);
     atomic_store(&pool.late, 0);
     atomic_store(&pool.failure, NO_FAILURE);
-    atomic_store(&pool.caller_cpu, core());
+    atomic_store(&pool.caller_cpu, tgx_core());
     atomic_store(&pool.ticket, next);
     if (!atomic_load(&pool.sleeping)) return;
     pthread_mutex_lock(&pool.lock); /* who saw the old ticket waits by now; signalling unlocked wakes it sooner */
@@ -270,6 +272,7 @@ static int64_t wait_for_chunks(int64_t worked, int64_t longest) {
     pthread_mutex_lock(&pool.lock);
     atomic_store(&pool.caller_sleeps, 1);
     atomic_store(&pool.finished_at, INT64_MAX);
+    tgx_give_core_away();
     while (atomic_load(&pool.done) != chunks) pthread_cond_wait(&pool.finished_all, &pool.lock);
     atomic_store(&pool.caller_sleeps, 0);
     pthread_mutex_unlock(&pool.lock);
@@ -278,18 +281,20 @@ static int64_t wait_for_chunks(int64_t worked, int64_t longest) {
 }
 
 /* Book what a region saved: `woke` is what waking others took, `work` the caller's `own` chunks, `wait` how long it waited for
- * others', of which `waking`. */
+ * others', of which `waking`. Chunks may differ: that one waits for a longer one is no loss. */
 static void settle(uint32_t own, int64_t woke, int64_t work, int64_t wait, int64_t waking) {
     const int64_t saved = work * (pool.chunks - own) / own - wait;
     int64_t balance = atomic_load(&pool.balance);
     if (own == pool.chunks) balance -= VAIN_WAKE + woke;
-    else if (atomic_load(&pool.late)) balance -= wait;
+    else if (atomic_load(&pool.late)) balance += saved;
     else balance += saved > 0 ? saved : -waking;
     if (balance > MOST_CREDIT) balance = MOST_CREDIT;
     if (balance < -MOST_LOSS) {
-        atomic_store(&pool.alone, -balance * ALONE);
+        const int64_t patience = atomic_load(&pool.patience), loss = -balance;
+        atomic_store(&pool.alone, loss * patience < LONGEST_ALONE ? loss * patience : LONGEST_ALONE);
+        atomic_store(&pool.patience, patience < MOST_PATIENCE ? patience * 2 : patience);
         balance = 0;
-    }
+    } else if (balance > MOST_LOSS) atomic_store(&pool.patience, PATIENCE);
     atomic_store(&pool.balance, balance);
 }
 
@@ -298,6 +303,7 @@ static int run_together(tgx_range_fn fn, void *ctx, ptrdiff_t n, ptrdiff_t grain
     pool.fn = fn, pool.ctx = ctx, pool.n = n, pool.chunks = (uint32_t)chunks;
     pool.whole = n / chunks >= grain + WHOLE && n / chunks >= 6 * WHOLE ? WHOLE : 1;
     const int64_t begun = now();
+    tgx_keep_workers_away();
     atomic_store(&pool.published, begun);
     publish();
     const int64_t woken = now();
@@ -384,5 +390,6 @@ void tgx_set_num_threads(int n) {
     atomic_store(&threads_chosen, 1);
     atomic_store(&pool.balance, FIRST_CREDIT);
     atomic_store(&pool.alone, 0);
+    atomic_store(&pool.patience, PATIENCE);
     tgx_set_blas_threads(n);
 }

@@ -154,6 +154,31 @@ print(len(t.chunks(8)))
     assert run_python(code, PYTHONPATH=path)[0] == "8"
 
 
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="reads the masks of all threads")
+def test_workers_that_are_moved_among_busy_cores_keep_to_those_allowed():
+    code = """
+import os, subprocess, sys
+import test_parallel as t
+allowed = os.sched_getaffinity(0)
+busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2 * len(allowed))]
+try:
+    t.parallel.set_num_threads(3)
+    for grain in [1] * 200 + [40] * 400:
+        seen = []
+        work = lambda lo, hi: [seen.append((lo, hi)), sum(range(250 * (hi - lo)))] and 0
+        assert t.parallel_for(work, 240, grain) == 0
+        seen.sort()
+        assert [seen[0][0], seen[-1][1]] == [0, 240] and all(a[1] == b[0] for a, b in zip(seen, seen[1:]))
+    masks = [os.sched_getaffinity(int(thread)) for thread in os.listdir("/proc/self/task")]
+finally:
+    for process in busy:
+        process.kill()
+print(all(mask and mask <= allowed for mask in masks), len(masks) >= 3)
+"""
+    path = os.pathsep.join([os.path.dirname(__file__), *sys.path])
+    assert run_python(code, PYTHONPATH=path)[0] == "True True"
+
+
 def test_several_python_threads_may_call_at_once():
     parallel.set_num_threads(3)
     wrong = []
