@@ -48,7 +48,7 @@ void tgx_note_beside_caller(int worker) {
 }
 
 void tgx_begin_chunks(int worker) {
-    if (worker < MOST_WORKERS) atomic_store(&workers[worker].state, HOLDS_CHUNKS);
+    if (worker < MOST_WORKERS && atomic_exchange(&workers[worker].state, HOLDS_CHUNKS) == BESIDE_CALLER) atomic_fetch_sub(&beside_caller, 1);
 }
 
 int tgx_end_chunks(int worker) {
