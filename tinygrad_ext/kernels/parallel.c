@@ -10,20 +10,16 @@
  * (parallel_cores.c). What that costs is booked against what splitting has saved, and regions run in the caller alone for a while
  * once it has cost too much (`settle`). Who runs a chunk changes no result. */
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* sched_getaffinity */
+#define _GNU_SOURCE /* RUSAGE_THREAD */
 #endif
 #include "parallel_blas.h"
 #include "parallel_cores.h"
-#include <limits.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <sys/resource.h>
 #include <time.h>
-#include <unistd.h>
 
 #define MAX_CHUNKS 1024
 #define CHUNKS_OF_A_THREAD 4 /* who is done early takes what others have not begun */
@@ -259,6 +255,16 @@ static uint32_t work_along(void) {
     return own;
 }
 
+/* With the lock held, until a worker is done with the last chunk or it is time to look again. */
+static void wait_a_while(void) {
+    struct timespec until;
+    if (atomic_load(&pool.done) == (int)pool.chunks) return;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += LONGEST_WAIT;
+    if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
+    pthread_cond_timedwait(&pool.finished_all, &pool.lock, &until);
+}
+
 /* Awake for as long as a chunk takes, for one may have begun just now. Returns how long the thread that finished last had to
  * wait for this one to wake up. */
 static int64_t wait_for_chunks(int64_t worked, int64_t longest) {
@@ -272,8 +278,10 @@ static int64_t wait_for_chunks(int64_t worked, int64_t longest) {
     pthread_mutex_lock(&pool.lock);
     atomic_store(&pool.caller_sleeps, 1);
     atomic_store(&pool.finished_at, INT64_MAX);
-    tgx_give_core_away();
-    while (atomic_load(&pool.done) != chunks) pthread_cond_wait(&pool.finished_all, &pool.lock);
+    while (atomic_load(&pool.done) != chunks) {
+        tgx_give_core_away();
+        wait_a_while();
+    }
     atomic_store(&pool.caller_sleeps, 0);
     pthread_mutex_unlock(&pool.lock);
     const int64_t late = now() - atomic_load(&pool.finished_at);
@@ -353,33 +361,10 @@ int tgx_mark_region(int inside) {
 
 /* ---- number of threads ---- */
 
-/* A positive number at the start of the variable (OMP_NUM_THREADS may be a list), else 0. */
-static int threads_from(const char *name) {
-    const char *text = getenv(name);
-    char *end;
-    long n = text ? strtol(text, &end, 10) : 0;
-    return n > 0 && n <= INT_MAX && (*end == '\0' || *end == ',') ? (int)n : 0;
-}
-
-static int available_cores(void) {
-#if defined(__linux__)
-    cpu_set_t set;
-    if (!sched_getaffinity(0, sizeof set, &set)) return CPU_COUNT(&set);
-#endif
-    long n = sysconf(_SC_NPROCESSORS_ONLN); /* also on Linux with more cores than the set can hold */
-    return n > 0 ? (int)n : 1;
-}
-
-static int default_threads(void) {
-    int n = threads_from("TINYGRAD_EXT_NUM_THREADS");
-    if (!n) n = threads_from("OMP_NUM_THREADS");
-    return n ? n : available_cores();
-}
-
 int tgx_get_num_threads(void) {
     int n = atomic_load_explicit(&num_threads, memory_order_relaxed), unset = 0;
     if (n) return n;
-    n = default_threads();
+    n = tgx_default_threads();
     return atomic_compare_exchange_strong(&num_threads, &unset, n) ? n : unset;
 }
 
