@@ -19,8 +19,8 @@ static void add_dim(int64_t *size, ptrdiff_t *stride, int *n, int64_t s, ptrdiff
     ++*n;
 }
 
-/* Reduced dimensions by falling stride, where the order of elements is free; those that now meet are merged. Where an element may
- * be taken once for many times, no dimension repeats one. */
+/* Reduced dimensions by falling stride, where the order of elements is free, after those that repeat elements; those that now meet
+ * are merged. Where an element may be taken once for many times, no dimension repeats one. */
 static void sort_reduced(tgx_reduction *p) {
     int n = 0, once = p->count && p->reducer->any_order > 1;
     for (int i = 0; i < p->nred; i++) {
@@ -32,7 +32,7 @@ static void sort_reduced(tgx_reduction *p) {
     }
     p->nred = 0;
     for (int i = 1; i < n; i++)
-        for (int j = i; j && p->rstride[j - 1] < p->rstride[j]; j--) {
+        for (int j = i; j && p->rstride[j - 1] && (!p->rstride[j] || p->rstride[j - 1] < p->rstride[j]); j--) {
             int64_t s = p->rsize[j];
             ptrdiff_t st = p->rstride[j];
             p->rsize[j] = p->rsize[j - 1], p->rstride[j] = p->rstride[j - 1];
@@ -203,27 +203,9 @@ static tile_place place_of(const tgx_reduction *p, int64_t tile) {
 }
 
 static void gather(char *to, const char *x, ptrdiff_t stride, int64_t n, int itemsize) {
-#define GATHER(T) for (int64_t i = 0; i < n; i++) memcpy(to + i * sizeof(T), x + i * stride, sizeof(T)); return
-#define REPEATED(T) do { const T value = *(const T *)x; for (int64_t i = 0; i < n; i++) ((T *)to)[i] = value; return; } while (0)
-#define SECOND(T) for (int64_t i = 0; i < n; i++) ((T *)to)[i] = ((const T *)x)[2 * i]; return   /* a constant: vectors */
-    if (stride == 2 * itemsize) switch (itemsize) {
-    case 4: SECOND(uint32_t);
-    case 8: SECOND(uint64_t);
-    }
-    if (!stride) switch (itemsize) {        /* one element for all, as in the gradient of a sum */
-    case 1: memset(to, *x, n); return;
-    case 2: REPEATED(uint16_t);
-    case 4: REPEATED(uint32_t);
-    case 8: REPEATED(uint64_t);
-    }
-    switch (stride == itemsize ? 0 : itemsize) {
-    case 0: memcpy(to, x, n * itemsize); return;
-    case 1: GATHER(uint8_t);
-    case 2: GATHER(uint16_t);
-    case 4: GATHER(uint32_t);
-    case 8: GATHER(uint64_t);
-    default: GATHER(tgx_c128);
-    }
+    char *both[] = {to, (char *)x};
+    const ptrdiff_t inner[] = {itemsize, stride}, outer[] = {0, 0};
+    tgx_copy_plane(itemsize)(both, inner, outer, n, 1);
 }
 
 /* Runs of the innermost reduced dimension that make up logical elements [start, start + n). */
