@@ -102,6 +102,7 @@ LOGS = [
     [complex(-INF, 3), complex(-INF, 1)],
     [complex(INF, 3), complex(INF, 1)],
     [complex(INF, 3), complex(-INF, 1)],
+    [complex(INF, 0), complex(INF, 0), 1],
     [1, complex(INF, 3), 2, 1j],
 ]
 

@@ -21,6 +21,16 @@ def test_running_log_sums_of_a_line_do_not_hang_on_its_neighbours(shape, dtype):
         np.testing.assert_array_equal(t[i, :, -1].logcumsumexp(0).numpy(), found[i, :, -1])
 
 
+def test_running_log_sums_of_complex_lines_are_those_of_double_precision_rounded_once():
+    random = np.random.default_rng(0)
+    x = (random.standard_normal((5, 40, 7)) * 9 + 1j * random.standard_normal((5, 40, 7)) * 9).astype("c8")
+    t = tg.from_numpy(x)
+    found = t.logcumsumexp(1).numpy()
+    np.testing.assert_array_equal(tg.from_numpy(x.astype("c16")).logcumsumexp(1).numpy().astype("c8"), found)
+    np.testing.assert_array_equal(t.mT.contiguous().mT.logcumsumexp(1).numpy(), found)
+    np.testing.assert_array_equal(t[3, :, -1].logcumsumexp(0).numpy(), found[3, :, -1])
+
+
 @pytest.mark.parametrize(
     "line, sums, slopes",
     [

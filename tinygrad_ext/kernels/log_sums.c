@@ -3,6 +3,7 @@
  *
  * Rejected: the running maximum, two exponentials, a scan and a logarithm as ops, which took 5.4 us for 8 elements. */
 #include <math.h>
+#include "complex_log_sums.h"
 #include "softmax.h"
 #include "tgx.h"
 #include "vecmath.h"
@@ -10,14 +11,15 @@
 static int log_sums_shape(tgx_call *c) {
     const tgx_tensor *t = tgx_in(c, 0);
     if (tgx_wrap_arg(c, 1, t->rank)) return TGX_FAILED;
-    if (t->dtype != TGX_F32 && t->dtype != TGX_F64)
+    if (t->dtype != TGX_F32 && t->dtype != TGX_F64 && !tgx_is_complex(t->dtype))
         return tgx_fail(c, TGX_NOT_IMPLEMENTED_ERROR, "\"logcumsumexp\" not implemented for '%s': convert the argument with .float()",
                         tgx_dtype_title(t->dtype));
     const int dim = (int)tgx_int(c, 1);
     c->notes[0] = t->rank ? t->sizes[dim] : 1;
     c->notes[1] = 1;
     for (int d = dim + 1; d < t->rank; d++) c->notes[1] *= t->sizes[d];
-    c->scratch_bytes = c->notes[0] ? t->count / c->notes[0] * 2 * (int64_t)sizeof(double) : 0;
+    const int64_t line = tgx_is_complex(t->dtype) ? sizeof(tgx_complex_line) : 2 * sizeof(double);
+    c->scratch_bytes = c->notes[0] ? t->count / c->notes[0] * line : 0;
     tgx_need_dense(c, 0);
     tgx_like(c, 0, t, t->dtype);
     return 0;
@@ -84,6 +86,6 @@ static int log_sums_run(tgx_call *c) {
     const tgx_tensor *t = tgx_in(c, 0);
     if (t->count == 0) return 0;
     const int64_t block = c->notes[0] * c->notes[1];
-    return tgx_range(c, blocks, c, t->count / block, 1 + TGX_SMALL / 4 / block);
+    return tgx_range(c, tgx_is_complex(t->dtype) ? tgx_complex_log_sums : blocks, c, t->count / block, 1 + TGX_SMALL / 4 / block);
 }
 TGX_KERNEL(log_sums, log_sums_shape, log_sums_run, 0)

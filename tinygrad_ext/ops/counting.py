@@ -1,7 +1,5 @@
 """The most frequent element, membership, running log-sums and slopes of samples."""
 
-import math
-
 import tinygrad_ext as tg
 from tinygrad_ext.ops.fused import fused
 from tinygrad_ext.ops.halves import in_float, rounded_once
@@ -96,44 +94,6 @@ op(
 # ---- running log of sums -------------------------------------------------------------------------------------------
 
 
-def _logcumsumexp(self, dim):
-    return _complex_logcumsumexp(self, dim) if self.is_complex() else fused._log_sums(self, dim)
-
-
-def _complex_logcumsumexp(x, dim):
-    """The logarithm's branch is that of adding one after the other: from the larger of sum and element it moves less
-    than half a turn."""
-    if not x.dim():
-        wrapped(dim, 1)
-        return x.clone()
-    dim = wrapped(dim, x.dim())
-    if not x.shape[dim]:
-        return x.clone()
-    n, real, imag = x.shape[dim], x.detach().real, x.detach().imag
-    nothing, endless, broken = real == -math.inf, real == math.inf, x.detach().isnan()
-    x = fused.where(nothing, complex(-math.inf, 0), x)
-    most = real.cummax(dim)[0]
-    finite = fused.where(most.isinf(), 0.0, most)
-    before = tg.cat([finite.narrow(dim, 0, 1), finite.narrow(dim, 0, n - 1)], dim)
-    total = (x - finite).exp()._linear_scan((before - finite).exp().to(x.dtype), dim)
-    none = total == 0
-    found = fused.where(none, float("-inf"), fused.where(none, 1.0, total).log() + finite)
-    angle, own, size = found.detach().imag, x.detach().imag, found.detach().real
-    last = tg.cat([angle.narrow(dim, 0, 1), angle.narrow(dim, 0, n - 1)], dim)
-    goes_on = tg.cat(
-        [none.narrow(dim, 0, 1) & False, size.narrow(dim, 0, n - 1) >= x.detach().real.narrow(dim, 1, n - 1)], dim
-    )
-    start = fused.where(goes_on, last, own)
-    moved = angle - start
-    moved = moved - (moved / math.tau).round() * math.tau
-    turned = fused.where(goes_on, moved, own + moved)._linear_scan(goes_on.to(own.dtype), dim)
-    found = found + tg.complex(tg.zeros_like(angle), fused.where(none | angle.isnan(), 0.0, turned - angle))
-    # beside one infinite element all others are nothing, and what is nan stays so
-    single = tg.complex(tg.full_like(imag, math.inf), imag.masked_fill(~endless, 0).cumsum(dim))
-    found = fused.where(endless.cumsum(dim) == 1, single, found)
-    return fused.where(broken.cumsum(dim) > 0, complex(math.nan, math.nan), found)
-
-
 def _np_logcumsumexp(x, dim):
     import numpy as np
 
@@ -173,9 +133,10 @@ op(
     "aten::_log_sums(Tensor self, int dim) -> Tensor",
     kernel="log_sums",
     batch="dims",
-    types="float",
+    types="float complex",
     variants="function",
     where="_fused",
+    holomorphic=True,
     grad={"self": _log_sums_back},
     jvp=_log_sums_tangent,
     samples=lambda make: [
@@ -187,12 +148,13 @@ op(
     ],
     reference=_np_logcumsumexp,
     errors=[(lambda: fused._log_sums(zeros(2), 1), IndexError, "Dimension out of range")],
-    doc="logcumsumexp of real numbers, in double precision.",
+    doc="logcumsumexp in double precision. The logarithm of complex sums is the branch that adding one after the other "
+    "finds: from the larger of sum and element it moves less than half a turn.",
 )
 
 op(
     "aten::logcumsumexp(Tensor self, int dim) -> Tensor",
-    compose=_logcumsumexp,
+    compose=lambda self, dim: fused._log_sums(self, dim),
     refuses={"out": "expected scalar_type {wanted} but found {got}: logcumsumexp() with out="},
     types="float complex",
     variants="function method out",
