@@ -13,6 +13,7 @@ kernels has them: its kernels read the tensors themselves, the iterator does not
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
 from cpython.long cimport PyLong_CheckExact
 from cpython.object cimport PyObject
+from libc.string cimport memcpy
 from tinygrad_ext.core.loops.copy cimport cast, near_enough
 from tinygrad_ext.core.data.boxed cimport as_scalar, as_wide_scalar
 from tinygrad_ext.core.call.dispatch cimport Op, on_device, set_pointwise
@@ -33,6 +34,7 @@ from tinygrad_ext.core.data.types cimport (
 )
 
 from tinygrad_ext.core.data.dtype import finfo
+from tinygrad_ext.core.call.op_tables import ops as _ops
 from tinygrad_ext.core.loops.loop_tables import numbers as _numbers
 
 cdef dict _by_number = _numbers
@@ -105,6 +107,9 @@ include "pointwise_scalars.pxi"
 include "pointwise_short.pxi"
 
 
+include "pointwise_bools.pxi"
+
+
 # ---- the general way -----------------------------------------------------------------------------------------------
 
 cdef object _mixture(Op op, PyObject **args, PyObject *out):
@@ -113,6 +118,7 @@ cdef object _mixture(Op op, PyObject **args, PyObject *out):
     cdef uint64_t before
     cdef int code
     cdef Tensor made
+    cdef Op worker
     cdef list kept
     while True:
         before = geometry_changes
@@ -127,12 +133,17 @@ cdef object _mixture(Op op, PyObject **args, PyObject *out):
             made = empty(p.shape, p.ndim, p.out_dtype, p.device) if model is None or out != NULL else empty_like(model, p.out_dtype)
         if p.device:
             break
-        kept = _read(op, args, &p, made.count > GRAIN)
-        _number_of(op, args, &p)
-        if before == geometry_changes or _holds(op, &p, made):
+        worker = _of_bools(op, args, &p, made.count)
+        if worker is not None:
+            kept = [] if made.count > GRAIN else None
+        else:
+            worker = op
+            kept = _read(op, args, &p, made.count > GRAIN)
+            _number_of(op, args, &p)
+        if before == geometry_changes or _holds(worker, &p, made):
             break
     if p.device == 0:
-        code = _walk(op, p.loop, p.operands, p.numbers, made, p.dtype, p.aux, kept)
+        code = _walk(worker, p.loop, p.operands, p.numbers, made, p.dtype, p.aux, kept)
         if code:
             if <PyObject *>made == out:         # what was written by then stays
                 note_write(made)
