@@ -30,6 +30,16 @@ EXPONENTIAL(c128, tgx_c128, double, f64, __builtin_fabs, cexp, 708)
 
 /* ---- what C has no function for ---- */
 
+/* Whether the absolute value is less than 1/2, without its root: the bound is the least square whose root, rounded, is not. */
+VM_INLINE _Bool vm_below_half_c64(tgx_c64 x) {
+    double re = __real__ x, im = __imag__ x;
+    return re * re + im * im < 0x1.fffffe0000008p-3;
+}
+VM_INLINE _Bool vm_below_half_c128(tgx_c128 x) {
+    double a = __builtin_fabs(__real__ x), b = __builtin_fabs(__imag__ x), big = a > b ? a : b, small = a > b ? b : a;
+    return vm_mad_f64(big, big, small * small) < 0.25;
+}
+
 /* The angle, the number of length 1 in a number's direction or zero, and lerp from the nearer end. */
 #define OF_PARTS(TAG, C, T, B) \
     VM_INLINE T vm_angle_##TAG(C x) { return vm_atan2_##B(__imag__ x, __real__ x); } \
@@ -40,7 +50,7 @@ EXPONENTIAL(c128, tgx_c128, double, f64, __builtin_fabs, cexp, 708)
         return __builtin_complex(re + 0, im + 0); \
     } \
     VM_INLINE C vm_lerp_##TAG(C x, C y, C w) { \
-        _Bool near = vm_abs_##TAG(w) < (T)0.5; \
+        _Bool near = vm_below_half_##TAG(w); \
         T u = near ? __real__ w : 1 - __real__ w, v = near ? __imag__ w : -__imag__ w; \
         T re = __real__ y - __real__ x, im = __imag__ y - __imag__ x; \
         T step_re = u * re - v * im, step_im = u * im + v * re; \
