@@ -257,7 +257,7 @@ int tgx_conv_forward_room(tgx_call *c, const tgx_conv_sizes *g, int dtype) {
     job_t j;
     taps_t y, x;
     if (tgx_is_half(dtype)) return tgx_conv_bf16_room(c, g, dtype, TGX_CONV_FORWARD);
-    if (c->meta) return 0;
+    if (c->meta || dtype == TGX_I64) return 0;
     if (tgx_conv_is_forward_product(c, g, dtype)) {
         tgx_conv_product_room(c, g, dtype);
         return 0;
@@ -265,43 +265,7 @@ int tgx_conv_forward_room(tgx_call *c, const tgx_conv_sizes *g, int dtype) {
     c->notes[0] = c->services->num_threads();
     begin(c, &j, g, dtype);
     forward_windows(&j, &y, &x);
-    if (dtype != TGX_I64) return need_apply(c, &j);
-    if (limit(&j) != TOO_LARGE) c->scratch_bytes = tables(g);
-    return 0;
-}
-
-typedef struct { const job_t *j; const int64_t *weight; const ptrdiff_t *tap; } integers_t;
-
-/* Items are some outputs of a plane of a group; planes, groups and images one after the other. */
-static int integer_items(void *given, ptrdiff_t lo, ptrdiff_t hi) {
-    const integers_t *t = given;
-    const job_t *j = t->j;
-    const tgx_conv *p = &j->p;
-    static const tgx_conv_integer_table *loops;
-    if (!loops) loops = TGX_PICK(tgx_conv_integers);
-    const int64_t items = parts(p->outputs, TGX_CONV_INTEGERS), taps = p->taps_x * p->taps_y, plane = p->height * p->width;
-    for (ptrdiff_t k = lo; k < hi; k++) {
-        const int64_t i = k / items / j->planes, z = k / items % j->planes, o = k % items * TGX_CONV_INTEGERS;
-        const int64_t own = i % j->g->groups * p->outputs + o;
-        tgx_conv_integer_planes at = {.src_step = j->z.at_step * plane, .weight_channel = taps * j->z.count};
-        at.out_plane = j->planes * p->rows * p->cols;
-        tap_planes(j, z, &at.first, &at.end);
-        loops->some_outputs(p, &at, at_most(TGX_CONV_INTEGERS, p->outputs - o),
-                            (const int64_t *)j->src + i * p->own * p->src_channel + (z * j->step_z + j->z.at) * plane,
-                            t->weight + own * p->channels * taps, t->tap, j->bias ? (const int64_t *)j->bias + own : NULL,
-                            (int64_t *)j->out + ((i * p->outputs + o) * j->planes + z) * p->rows * p->cols);
-    }
-    return 0;
-}
-
-/* Convolution of int64: exact. */
-static int integers(tgx_call *c, job_t *j, const taps_t *y, const taps_t *x, const char *weight) {
-    const tgx_conv *p = &j->p;
-    if (limit(j) == TOO_LARGE) return TGX_NO_MEMORY;
-    integers_t t = {j, (const int64_t *)weight, fill_tables(c, j, y, x)};
-    const int64_t work = p->rows * p->cols * p->channels * p->taps_x * p->taps_y;
-    const int64_t items = j->g->n * j->g->groups * j->planes * parts(p->outputs, TGX_CONV_INTEGERS);
-    return tgx_range(c, integer_items, &t, items, 1 + TGX_SMALL / (work + 1));
+    return need_apply(c, &j);
 }
 
 int tgx_conv_forward(tgx_call *c, const tgx_conv_sizes *g, const tgx_tensor *x, const tgx_tensor *w, const tgx_tensor *bias) {
@@ -309,12 +273,12 @@ int tgx_conv_forward(tgx_call *c, const tgx_conv_sizes *g, const tgx_tensor *x, 
     taps_t down, across;
     if (tgx_out(c, 0)->count == 0) return 0;
     if (x->dtype == TGX_BF16) return tgx_conv_bf16_forward(c, g, x, w, bias);
+    if (x->dtype == TGX_I64) return tgx_conv_integers(c, g, x, w, bias);
     if (tgx_conv_is_forward_product(c, g, x->dtype)) return tgx_conv_product(c, g, x, w, bias);
     begin(c, &j, g, x->dtype);
     forward_windows(&j, &down, &across);
     j.src = x->data, j.out = tgx_out(c, 0)->data, j.bias = bias ? bias->data : NULL;
     j.out_d = g->out[0], j.out_h = g->out[1], j.out_w = g->out[2];
-    if (x->dtype == TGX_I64) return integers(c, &j, &down, &across, w->data);
     return apply_all(c, &j, &down, &across, w->data);
 }
 

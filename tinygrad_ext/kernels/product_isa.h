@@ -5,7 +5,7 @@
 #include "vector_bytes.h"
 #include <string.h>
 
-enum { ROWS = 4, VECTORS = 2, DEPTH = 128 };
+enum { ROWS = 4, VECTORS = 2, DEPTH = 128, FEW_ROWS = 4, FEW_COLUMNS = 2 };
 enum { MANY_ROWS = 96, FAR = 1024 };     /* rows that pay for a copy of columns whose steps lie so many bytes apart, on pages of their own */
 #if defined(__AVX512F__)
 enum { MIDDLE_ROWS = 12 };       /* 24 of 32 registers hold sums */
