@@ -26,6 +26,7 @@ enum {
     FEW_OF_PLANES = 256,      /* products of a sum that is read and written again for each tap plane */
     ACROSS_BYTES = 384 << 10, /* of weights */
     LEAST_WIDTH = 4,
+    FEW_IMAGES = 4,           /* that are laid out in turn */
     FEW_SUMS = 8,             /* of a tile, each of which waits for the one before */
     FEW_READS = 3,            /* of an element that is laid out */
     MOST_WIDTH = 28,          /* of images that are laid out in turn */
@@ -151,15 +152,35 @@ static int plan_across(tgx_conv *p, ptrdiff_t size) {
     return p->across = 1;
 }
 
+/* The part of the taps of all positions along one dimension that lies in src. */
+static double inside(ptrdiff_t base, ptrdiff_t reach, ptrdiff_t taps, ptrdiff_t step, ptrdiff_t positions, ptrdiff_t size) {
+    double found = 0;
+    for (ptrdiff_t v = 0; v < taps; v++) {
+        const ptrdiff_t at = base + (taps > 1 ? reach / (taps - 1) * v : 0), first = at < 0 ? at_most(parts(-at, step), positions) : 0;
+        const ptrdiff_t last = at < size ? at_most((size - 1 - at) / step + 1, positions) : 0;
+        found += (double)at_least(last - first, 0);
+    }
+    return found / (double)(positions * taps);
+}
+
+/* Of what the other loops compute, which know no edges, at most so much is computed by tiles with vectors along the outputs. */
+static double computed(const tgx_conv *p, ptrdiff_t images) {
+    const double down = inside(p->base_y, p->reach, p->taps_y, p->step_y, p->rows, p->height);
+    const int in_turn = images >= FEW_IMAGES && p->span == p->cols && p->cols * p->step_x <= MOST_WIDTH;
+    const double across = in_turn ? inside(p->base_x, p->reach_x, p->taps_x, p->step_x, p->cols, p->width) : 1;
+    return (double)(parts(p->outputs, p->lanes) * p->lanes) * down * across;
+}
+
 /* Whether to lay src out for such tiles takes less time: not where many lanes stay empty, images are wide, so that a row is far from the
  * next, or there are few products. */
-static int pays_laid(const tgx_conv *p, ptrdiff_t size) {
+static int pays_laid(const tgx_conv *p, ptrdiff_t size, ptrdiff_t images) {
     const ptrdiff_t most = LAID_BYTES / size;
     return size * p->lanes >= 32 && !p->weight_row && p->taps_x * p->taps_y <= TGX_CONV_LAID_TAPS && p->cols >= LEAST_WIDTH
            && parts(p->outputs, p->lanes) * TGX_CONV_POSITIONS(size * p->lanes) >= FEW_SUMS
-           && 4 * p->outputs >= 3 * parts(p->outputs, p->lanes) * p->lanes && p->channels * p->taps_x * p->taps_y >= FEW_PRODUCTS
+           && p->channels * p->taps_x * p->taps_y >= FEW_PRODUCTS
            && p->taps_x * p->taps_y * p->outputs >= FEW_READS * p->lanes * p->step_x * p->step_y
-           && p->span < most && p->reach < most && p->reach_x < most && p->step_y < most && p->step_x < most;
+           && p->span < most && p->reach < most && p->reach_x < most && p->step_y < most && p->step_x < most
+           && 4 * (double)p->outputs >= 3 * computed(p, images);
 }
 
 /* How many of the images are laid out in turn: as leave the fewest of a tile's positions empty. */
@@ -194,5 +215,5 @@ static void plan_laid(tgx_conv *plan, ptrdiff_t size, ptrdiff_t images, ptrdiff_
 }
 
 void tgx_conv_plan_outputs(tgx_conv *p, ptrdiff_t size, ptrdiff_t images, ptrdiff_t alone) {
-    if (!p->plane_by_plane && !plan_across(p, size) && pays_laid(p, size)) plan_laid(p, size, images, alone);
+    if (!p->plane_by_plane && !plan_across(p, size) && pays_laid(p, size, images)) plan_laid(p, size, images, alone);
 }
