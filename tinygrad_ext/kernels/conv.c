@@ -193,6 +193,14 @@ static ptrdiff_t images_in_turn(ptrdiff_t images, ptrdiff_t alone, ptrdiff_t mos
     return best;
 }
 
+/* Elements of a channel of which so many rows of out are made, and channels that may be laid out at a time. */
+static ptrdiff_t laid_plane(const tgx_conv *p, ptrdiff_t block) {
+    return at_most((block - 1) * p->step_y + p->reach + 1, p->height) * p->residues * p->line;
+}
+static ptrdiff_t laid_channels(const tgx_conv *p, ptrdiff_t size, ptrdiff_t block) {
+    return LAID_BYTES / size / p->images / at_least(laid_plane(p, block), 1) - 1;
+}
+
 static void plan_laid(tgx_conv *plan, ptrdiff_t size, ptrdiff_t images, ptrdiff_t alone) {
     tgx_conv q = *plan, *p = &q;
     const ptrdiff_t most = TGX_CONV_POSITIONS(size * p->lanes), shared = p->reach / p->step_y + 1;
@@ -204,9 +212,11 @@ static void plan_laid(tgx_conv *plan, ptrdiff_t size, ptrdiff_t images, ptrdiff_
     const ptrdiff_t fit_rows = (LAID_BYTES / 2 / (row * at_least(p->channels, 1)) - p->reach - 1) / p->step_y + 1;
     const ptrdiff_t rows = at_least(parts(POSITIONS / 2, p->cols * p->images), at_least(shared, at_most(fit_rows, 4 * shared)));
     p->block = parts(p->rows, parts(p->rows, at_most(p->rows, rows)));
-    p->plane = at_most((p->block - 1) * p->step_y + p->reach + 1, p->height) * p->residues * p->line;
-    const ptrdiff_t fit = LAID_BYTES / size / p->images / at_least(p->plane, 1) - 1;
+    ptrdiff_t fit = laid_channels(p, size, p->block), other;
     if (fit < at_most(p->channels, 4)) return;
+    for (ptrdiff_t n = 1, some; fit < p->channels && (some = parts(p->rows, n)) > p->block; n++) /* rows that several blocks share cost most */
+        if ((other = laid_channels(p, size, some)) > 0 && parts(p->channels, other) <= parts(p->channels, fit)) p->block = some, fit = other;
+    p->plane = laid_plane(p, p->block);
     p->depth = parts(p->channels, parts(p->channels, fit));
     p->buffer = (p->depth + 1) * p->plane + 4 * MOST_LANES;
     p->pad_outputs = parts(p->outputs, p->lanes) * p->lanes;

@@ -19,11 +19,14 @@ enum { OUT_ROWS = 4, OUT_VECTORS = 3, SUM_ROWS = 6, SUM_VECTORS = 2 };
 #endif
 enum { /* of tiles of conv_across.h and conv_laid.h */
     MOST_POSITIONS = TGX_CONV_POSITIONS(VECTOR_BYTES), MOST_VECTORS = TGX_CONV_VECTORS(VECTOR_BYTES),
-    LAID_WEIGHTS = 16 << 10, LAID_TILES = 16 /* bytes of weights, and tiles that use them one after the other */
+    LAID_WEIGHTS = 16 << 10, LAID_TILES = 16, /* bytes of weights, and tiles that use them one after the other */
+    TAP_TIME = 4 /* of a tap in a tile, beside its products */
 };
 /* A tap: where it lies in src and in the weights. And which lie in the image, [first, last) of rows and [left, right) of columns. */
 typedef struct { int32_t offset, weight; } tgx_conv_met;
 typedef struct { ptrdiff_t first, last, left, right; } tgx_conv_range;
+/* How the columns of a part become tiles: zones from at[z] to at[z + 1], each cut evenly into so many. */
+typedef struct { ptrdiff_t at[4], pieces[3], all; } tgx_conv_cuts;
 enum { DOWN = 7 }; /* rows of a tile of conv_planes.h: those of most planes are multiples of it */
 #define INLINE static inline __attribute__((always_inline))
 #define ALL_OF _Pragma("GCC unroll 16")

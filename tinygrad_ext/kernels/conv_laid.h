@@ -105,18 +105,53 @@ INLINE ptrdiff_t NAME(lines)(const tgx_conv *p, const tgx_conv_part *part, ptrdi
     return y;
 }
 
-/* The tiles [k, n); a row has so many pieces. */
-static void NAME(cut_tiles)(const tgx_conv *p, const tgx_conv_part *part, const T *buffer, ptrdiff_t k, ptrdiff_t n, ptrdiff_t pieces,
-                            NAME(laid_group) *of) {
-    const ptrdiff_t cols = part->cols, some = of->vectors * LANES, step = p->laid == 1 ? p->step_x : 1;
+/* The first column of tile k of a row. */
+INLINE ptrdiff_t NAME(cut_at)(const tgx_conv_cuts *cuts, ptrdiff_t k) {
+    int z = 0;
+    for (; z < 2 && k >= cuts->pieces[z]; z++) k -= cuts->pieces[z];
+    return cuts->pieces[z] ? cuts->at[z] + (cuts->at[z + 1] - cuts->at[z]) * k / cuts->pieces[z] : cuts->at[z];
+}
+
+/* Zones that end at these columns, and the time that a row of taps takes, in products of vectors. */
+static ptrdiff_t NAME(cut_row)(const tgx_conv *p, const tgx_conv_part *part, ptrdiff_t first, ptrdiff_t second, tgx_conv_cuts *cuts) {
+    const ptrdiff_t at[4] = {0, first, second, part->cols}, vectors = NAME(vectors)(p, p->outputs);
+    ptrdiff_t time = 0;
+    cuts->all = 0;
+    for (int z = 0; z < 4; z++) cuts->at[z] = at[z];
+    for (int z = 0; z < 3; z++) cuts->all += cuts->pieces[z] = (at[z + 1] - at[z] + p->laid - 1) / p->laid;
+    for (ptrdiff_t k = 0; k < cuts->all; k++) {
+        const ptrdiff_t x = NAME(cut_at)(cuts, k), end = NAME(cut_at)(cuts, k + 1);
+        const ptrdiff_t left = (part->col + x) * p->step_x, right = (part->col + end - 1) * p->step_x;
+        for (ptrdiff_t u = 0; u < p->taps_x; u++)
+            if (right + p->at_x[u] >= 0 && left + p->at_x[u] < p->width) time += (end - x) * p->images * vectors + TAP_TIME;
+    }
+    return time;
+}
+
+/* Tiles of even size, or columns at the edges that the outermost taps are not inside for by themselves, as takes less time: of few
+ * columns and distant taps these are many. */
+static void NAME(find_cuts)(const tgx_conv *p, const tgx_conv_part *part, tgx_conv_cuts *cuts) {
+    const ptrdiff_t cols = part->cols, last = p->base_x + p->reach_x, inner = p->width - last;
+    ptrdiff_t first = p->base_x < 0 ? (-p->base_x + p->step_x - 1) / p->step_x - part->col : 0;
+    ptrdiff_t second = (inner > 0 ? (inner + p->step_x - 1) / p->step_x : 0) - part->col;
+    tgx_conv_cuts zones;
+    const ptrdiff_t time = NAME(cut_row)(p, part, cols, cols, cuts);
+    first = first < 0 ? 0 : first > cols ? cols : first, second = second < first ? first : second > cols ? cols : second;
+    if (p->laid > 1 && NAME(cut_row)(p, part, first, second, &zones) < time) *cuts = zones;
+}
+
+/* The tiles [k, n). */
+static void NAME(cut_tiles)(const tgx_conv *p, const tgx_conv_part *part, const T *buffer, ptrdiff_t k, ptrdiff_t n,
+                            const tgx_conv_cuts *cuts, NAME(laid_group) *of) {
+    const ptrdiff_t pieces = cuts->all, some = of->vectors * LANES, step = p->laid == 1 ? p->step_x : 1;
     tgx_conv_range before = {-1, 0, 0, 0};
     tgx_conv_met *met = of->met;
     ptrdiff_t top, bottom;
     NAME(lines)(p, part, &top, &bottom);
-    of->begin = k / pieces * cols + cols * (k % pieces) / pieces, of->positions = 0;
+    of->begin = k / pieces * part->cols + NAME(cut_at)(cuts, k % pieces), of->positions = 0;
     for (of->tiles = 0; k < n; of->tiles++, k++) {
         NAME(laid_piece) *at = of->piece + of->tiles;
-        const ptrdiff_t row = k / pieces, x = cols * (k % pieces) / pieces, own = cols * (k % pieces + 1) / pieces - x;
+        const ptrdiff_t row = k / pieces, x = NAME(cut_at)(cuts, k % pieces), own = NAME(cut_at)(cuts, k % pieces + 1) - x;
         met = NAME(meet)(p, part, row, x, own, some, &before, at, met);
         at->src = buffer + ((row * p->step_y - top) * p->residues * p->line + x * step) * p->images;
         at->sums = of->sums + of->positions * p->images * some, at->rows = own * p->images, of->positions += own;
@@ -161,13 +196,15 @@ static void NAME(add_products)(const tgx_conv *p, const tgx_conv_part *part, con
 
 static void NAME(apply_laid)(const tgx_conv *p, const tgx_conv_part *part, const void *buffer, const void *packed, const void *bias,
                              void *to) {
-    const ptrdiff_t taps = p->taps_x * p->taps_y, pieces = (part->cols + p->laid - 1) / p->laid;
-    const ptrdiff_t n = part->rows * pieces, groups = (n + LAID_TILES - 1) / LAID_TILES; /* as even as they can be */
+    const ptrdiff_t taps = p->taps_x * p->taps_y;
+    tgx_conv_cuts cuts;
+    NAME(find_cuts)(p, part, &cuts);
+    const ptrdiff_t n = part->rows * cuts.all, groups = (n + LAID_TILES - 1) / LAID_TILES; /* as even as they can be */
     NAME(laid_group) of;
     for (ptrdiff_t o = 0, some; o < p->outputs; o += some) {
         of.vectors = NAME(vectors)(p, p->outputs - o), some = of.vectors * LANES, of.real = p->outputs - o < some ? p->outputs - o : some;
         for (ptrdiff_t k = 0; k < groups; k++) {
-            NAME(cut_tiles)(p, part, buffer, n * k / groups, n * (k + 1) / groups, pieces, &of);
+            NAME(cut_tiles)(p, part, buffer, n * k / groups, n * (k + 1) / groups, &cuts, &of);
             T *out = (T *)to + o * part->out_plane + of.begin;
             NAME(begin_sums)(p, part, bias ? (const T *)bias + o : 0, out, &of);
             NAME(add_products)(p, part, (const T *)packed + (o * p->channels + part->channel * some) * taps, out, &of);
