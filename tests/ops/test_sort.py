@@ -6,7 +6,8 @@ import pytest
 import tinygrad_ext as tg
 
 NAN, INF = float("nan"), float("inf")
-LENGTHS = [1, 2, 15, 16, 17, 33, 100, 191, 193, 383, 385, 1000, 5000]  # around the borders between the ways of sorting
+# around the borders between the ways of sorting
+LENGTHS = [1, 2, 8, 9, 12, 15, 16, 17, 31, 33, 64, 65, 100, 127, 129, 191, 193, 257, 383, 385, 1000, 5000]
 
 
 @pytest.mark.parametrize("n", LENGTHS)

@@ -3,6 +3,7 @@
  * Rejected: qsort, a call for each comparison: 5 to 8 times as long for 1,000 floats and 26 to 28 times for 100,000, of pairs or
  * of words; and sorting positions by the elements they stand for, which jumps through the row at each comparison. */
 #include "sort.h"
+#include "isa.h"
 
 __extension__ typedef unsigned __int128 u128;
 
@@ -10,21 +11,38 @@ __extension__ typedef unsigned __int128 u128;
 enum { PARTS = 16, BLOCK = 32 };
 #define PART(i, n) ((n) / PARTS * (i) + ((i) == PARTS ? (n) % PARTS : 0))
 
+/* Rows of no more are sorted by insertion; merges pay for rows below SHORT, of so many bytes of keys. */
+enum { FEW = 8 };
+#define SHORT(key_bytes) (TGX_SORT_BLOCK + 1 > 96 * (key_bytes) ? TGX_SORT_BLOCK + 1 : 96 * (key_bytes))
+
+/* The words in runs that vectors have sorted, and how long these are; 0 where the processor cannot. */
+static int64_t in_blocks(uint64_t *a, int64_t n) {
+    static const tgx_sort_block *chosen;
+    if (!chosen) chosen = TGX_PICK(tgx_block);
+    if (!*chosen) return 0;
+    for (int64_t i = 0; i < n; i += TGX_SORT_BLOCK) (*chosen)(a + i, n - i < TGX_SORT_BLOCK ? n - i : TGX_SORT_BLOCK);
+    return TGX_SORT_BLOCK;
+}
+
 #define WORD uint64_t
 #define INDEX_BITS 32
 #define NAME(x) x##_64
+#define BLOCKS(a, n) in_blocks(a, n)
 #include "sort_body.h"
 #undef WORD
 #undef INDEX_BITS
 #undef NAME
+#undef BLOCKS
 
 #define WORD u128
 #define INDEX_BITS 64
 #define NAME(x) x##_128
+#define BLOCKS(a, n) 0
 #include "sort_body.h"
 #undef WORD
 #undef INDEX_BITS
 #undef NAME
+#undef BLOCKS
 
 /* ---- keys */
 
@@ -196,7 +214,7 @@ static void row_##TAG(tgx_call *c, row_t *r, int descending, void *room) { \
     const int64_t n = r->n; \
     uint64_t *a = room, *sorted = a, least = ~(uint64_t)0, most = 0; \
     int64_t run = 1; \
-    if (n <= 16 || r->k < n / SELECT_128 || n >> 32) { \
+    if (n <= FEW || r->k < n / SELECT_128 || n >> 32) { \
         wide_##TAG(c, r, descending, room); \
         return; \
     } \

@@ -1,6 +1,7 @@
-/* Sorting of words. WORD, INDEX_BITS and NAME(x) are given by sort.c, which includes this once for each width.
- * Short rows: networks of eight, then merges. Long rows: one counting pass for each byte of the key that is not
- * the same everywhere. A few of many: a heap of the k smallest so far. */
+/* Sorting of words. WORD, INDEX_BITS and NAME(x) are given by sort.c, which includes this once for each width, with BLOCKS(a, n),
+ * which sorts runs and says how long they are. Short rows: blocks in wide registers (sort_isa.h), or networks of eight, then merges.
+ * Long rows: one counting pass for each byte of the key that is not the same everywhere. A few of many: a heap of the k smallest so
+ * far. */
 
 static void NAME(insert)(WORD *a, int64_t n) {
     for (int64_t i = 1; i < n; i++) {
@@ -36,11 +37,15 @@ static inline void NAME(join)(const WORD *a, WORD *to, int64_t run) {
     }
 }
 
-/* Merge sort from runs of 8; returns where the result lies, a or b. No two words are equal. */
+/* Merge sort from runs of 8, or from those that BLOCKS has sorted; returns where the result lies, a or b. No two words are equal. */
 static WORD *NAME(merge)(WORD *a, WORD *b, int64_t n) {
-    for (int64_t i = 0; i + 8 <= n; i += 8) NAME(eight)(a + i);
-    NAME(insert)(a + n / 8 * 8, n % 8);
-    for (int64_t run = 8; run < n; run *= 2) {
+    int64_t first = BLOCKS(a, n);
+    if (!first) {
+        for (int64_t i = 0; i + 8 <= n; i += 8) NAME(eight)(a + i);
+        NAME(insert)(a + n / 8 * 8, n % 8);
+        first = 8;
+    }
+    for (int64_t run = first; run < n; run *= 2) {
         for (int64_t lo = 0; lo < n; lo += 2 * run) {
             int64_t mid = lo + run < n ? lo + run : n, hi = lo + 2 * run < n ? lo + 2 * run : n, i = lo, j = mid, k = lo;
             if (hi - lo == 2 * run) {
@@ -133,12 +138,12 @@ static WORD *NAME(radix_parts)(tgx_call *c, WORD *a, WORD *b, int64_t n, int key
 
 /* c: NULL, or whose threads take part. */
 static WORD *NAME(sort)(tgx_call *c, WORD *a, WORD *b, int64_t n, int key_bytes) {
-    if (n <= 16) {
+    if (n <= FEW) {
         NAME(insert)(a, n);
         return a;
     }
     if (c) return NAME(radix_parts)(c, a, b, n, key_bytes);
-    return n < 48 * key_bytes ? NAME(merge)(a, b, n) : NAME(radix)(a, b, n, key_bytes);
+    return n < SHORT(key_bytes) ? NAME(merge)(a, b, n) : NAME(radix)(a, b, n, key_bytes);
 }
 
 /* Put v in the place of the largest of the heap and let it sink. */
