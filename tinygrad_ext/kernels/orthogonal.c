@@ -196,3 +196,58 @@ static int product_run(tgx_call *c) {
     return tgx_matrix_run(&job);
 }
 TGX_KERNEL(_householder_product, product_shape, product_run, 0)
+
+/* ---- reflectors times a matrix: (input, tau, other, left, transpose) ------------------------------------------------ */
+
+/* Sizes of the matrix: m x n. k: how many reflectors, of as many numbers as other has rows, or columns. */
+typedef struct { int64_t high, m, n, k, length, other, work, bytes; } reflected;
+
+static reflected lay_reflected(const tgx_tensor *a, const tgx_tensor *tau, const tgx_tensor *other) {
+    const int size = tgx_itemsize[a->dtype];
+    reflected r = {.high = rows(a), .m = rows(other), .n = columns(other), .k = tau->sizes[tau->rank - 1]};
+    r.length = BLOCK * most(most(r.m, r.n), 1) + (BLOCK + 1) * BLOCK;
+    r.other = tgx_round64(tgx_apart(r.high, size) * r.k * size);
+    r.work = r.other + tgx_round64(tgx_apart(r.m, size) * r.n * size);
+    r.bytes = r.work + r.length * size;
+    return r;
+}
+
+static void reflect_one(tgx_matrices *job, int64_t i, char *scratch) {
+    tgx_call *c = job->c;
+    const tgx_tensor *a = tgx_in(c, 0), *tau = tgx_in(c, 1), *other = tgx_in(c, 2);
+    const reflected r = lay_reflected(a, tau, other);
+    const int size = tgx_itemsize[job->dtype];
+    const int64_t lda = apart(job, r.high), ldc = apart(job, r.m), all = r.m * r.n * size;
+    int64_t info = 0;
+    char *to = scratch + r.other;
+    const char *adjoint = !tgx_int(c, 4) ? "N" : tgx_is_complex(job->dtype) ? "C" : "T";
+    tgx_turn(to, ldc, other->data + i * all, r.n, r.m, r.n, size);
+    if (r.k && all) {
+        tgx_turn(scratch, lda, a->data + i * r.high * columns(a) * size, columns(a), r.high, r.k, size);
+        TGX_CALL(job->blas->routine(TGX_ORMQR, job->dtype), 15, tgx_int(c, 3) ? "L" : "R", adjoint, &r.m, &r.n, &r.k, scratch, &lda,
+                 tau->data + i * r.k * size, to, &ldc, scratch + r.work, &r.length, &info, TGX_LENGTH, TGX_LENGTH);
+    }
+    tgx_turn(tgx_out(c, 0)->data + i * all, r.n, to, ldc, r.n, r.m, size);
+}
+
+static int reflect_shape(tgx_call *c) {
+    const tgx_tensor *a = tgx_in(c, 0), *tau = tgx_in(c, 1), *other = tgx_in(c, 2);
+    if (tgx_matrix_check(c, a, "ormqr", "input", 0) || tgx_matrix_check(c, other, "ormqr", "other", 0) || fits(c, a, tau, "ormqr")
+        || tgx_matrix_same_dtype(c, a, other, "ormqr") || !tgx_routine_needed(c, "ormqr", TGX_ORMQR, a->dtype)) return TGX_FAILED;
+    const reflected r = lay_reflected(a, tau, other);
+    int same = a->rank == other->rank && r.high == (tgx_int(c, 3) ? r.m : r.n) && r.k <= r.high;
+    for (int i = 0; same && i < a->rank - 2; i++) same = a->sizes[i] == other->sizes[i];
+    if (!same)
+        return tgx_fail(c, TGX_RUNTIME_ERROR, "ormqr: reflectors of %s and %lld numbers of tau do not fit other of %s",
+                        tgx_shape_text(a), (long long)r.k, tgx_shape_text(other));
+    for (int i = 0; i < 3; i++) tgx_need_dense(c, i);
+    tgx_matrix_result(c, 0, other, r.m, r.n, a->dtype);
+    tgx_matrix_scratch(c, tgx_matrix_parts(tgx_matrix_count(other), 4.0 * (double)r.m * (double)r.n * (double)r.k), r.bytes);
+    return 0;
+}
+static int reflect_run(tgx_call *c) {
+    const tgx_tensor *other = tgx_in(c, 2);
+    tgx_matrices job = {.c = c, .one = reflect_one, .count = tgx_matrix_count(other), .dtype = other->dtype};
+    return tgx_matrix_run(&job);
+}
+TGX_KERNEL(_ormqr, reflect_shape, reflect_run, 0)

@@ -211,6 +211,25 @@ for _place, _name, _named, _variants in (
     )
 
 
+def _ormqr_back(grad, input, tau, other, left, transpose):
+    """By the slope of Q, of which the reflectors are the first columns."""
+    n, k = input.shape[-1], tau.shape[-1]
+    by_q = grad.matmul(adjoint(other)) if left else adjoint(other).matmul(grad)
+    wide = _square(input, k)
+    by_input, by_tau = _product_back(adjoint(by_q) if transpose else by_q, wide, tau, None)
+    by_input = by_input.narrow(-1, 0, k)
+    return tg.cat([by_input, tg.zeros_like(input.narrow(-1, k, n - k))], -1) if n > k else by_input, by_tau
+
+
+def _square(input, k):
+    """The first k columns, with zeros behind them."""
+    vectors, m = input.narrow(-1, 0, k), input.shape[-2]
+    return vectors if m == k else tg.cat([vectors, vectors.new_zeros((*vectors.shape[:-1], m - k))], -1)
+
+
+_WIDE = 48  # numbers of a reflector from which on LAPACK applies them; fewer are one small product
+
+
 def _ormqr(self, tau, other, left, transpose):
     check_matrix(self, "ormqr", "input")
     check_matrix(other, "ormqr", "other")
@@ -222,10 +241,9 @@ def _ormqr(self, tau, other, left, transpose):
             f"for each number of tau, but input is {list(self.shape)}, tau {list(tau.shape)} and "
             f"other {list(other.shape)}"
         )
-    vectors = self.narrow(-1, 0, k)
-    if size > k:
-        vectors = tg.cat([vectors, vectors.new_zeros((*vectors.shape[:-1], size - k))], -1)
-    Q = fused._householder_product(vectors, tau)
+    if size >= _WIDE and self.shape[:-2] == other.shape[:-2]:
+        return fused._ormqr(self, tau, other, left, transpose)
+    Q = fused._householder_product(_square(self, k), tau)
     Q = adjoint(Q) if transpose else Q
     return Q.matmul(other) if left else other.matmul(Q)
 
@@ -241,15 +259,51 @@ def _ormqr_reference(A, tau, other, left=True, transpose=False):
     return Q @ other if left else other @ Q
 
 
+def _ormqr_samples(make):
+    yield Sample(make(3, 2, low=-1, high=1), make(2, low=-1, high=1), make(3, 2))
+    yield Sample(make(2, 3, 3, low=-1, high=1), make(2, 3, low=-1, high=1), make(2, 2, 3), False, True)
+
+
+op(
+    "aten::_ormqr(Tensor input, Tensor tau, Tensor other, bool left, bool transpose) -> Tensor",
+    batch=lambda b, input, tau, other, left, transpose: fused._ormqr(
+        b.whole(input), b.whole(tau), b.whole(other), left, transpose
+    ),
+    kernel="_ormqr",
+    types=TYPES,
+    variants="function",
+    where="_fused",
+    grad={
+        "input, tau": lambda grad, input, tau, other, left, transpose, needs: _ormqr_back(
+            grad, input, tau, other, left, transpose
+        ),
+        "other": lambda grad, input, tau, left, transpose: fused._ormqr(input, tau, grad, left, not transpose),
+    },
+    jvp="transposed",
+    samples=lambda make: [
+        *(
+            Sample(make(*s, low=-1, high=1), make(*s[:-2], k, low=-1, high=1), make(*other), left, transpose)
+            for s, k, other, left, transpose in (
+                ((3, 2), 2, (3, 2), True, False),
+                ((2, 3, 3), 2, (2, 2, 3), False, True),
+                ((3, 2), 1, (3, 4), True, True),
+                ((4, 3), 3, (2, 4), False, False),
+            )
+        )
+    ],
+    reference=_ormqr_reference,
+    errors=[
+        (lambda: fused._ormqr(zeros(3, 2), zeros(2), zeros(2, 2), True, False), RuntimeError, "do not fit other of"),
+    ],
+    doc="ormqr of matrices in one batch, by LAPACK.",
+)
+
 op(
     "aten::ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False) -> Tensor",
     compose=_ormqr,
     types=TYPES,
     variants="function method out",
-    samples=lambda make: [
-        Sample(make(3, 2, low=-1, high=1), make(2, low=-1, high=1), make(3, 2)),
-        Sample(make(2, 3, 3, low=-1, high=1), make(2, 3, low=-1, high=1), make(2, 2, 3), False, True),
-    ],
+    samples=_ormqr_samples,
     reference=_ormqr_reference,
     errors=[(lambda: zeros(3, 2).ormqr(zeros(2), zeros(2, 2)), RuntimeError, "must be equal to input.shape[-2]")],
     doc="Q times input3, or input3 times Q without left, for the product Q (m x m) of the reflectors that self and "
