@@ -142,6 +142,8 @@ ONCE = {
     "extension/table",
     "graph/check",
     "graph/emission",
+    "graph/lowering",
+    "graph/schedule",
     "graph/walks",
 }
 LIBRARIES = {"core/loops/blas": ["dl"], "core/loops/parallel": ["pthread"]}
