@@ -73,6 +73,11 @@ static void NAME(plain)(const tgx_shape *s, ptrdiff_t cols, ptrdiff_t depth, T a
 
 static void NAME(product)(const tgx_shape *s, T alpha, const T *a, const T *b, T beta, T *c) {
     const ptrdiff_t wide = VECTORS * LANES;
+    const tgx_shape turned = {s->n, s->m, s->k, s->b_col, s->b_row, s->a_col, s->a_row, s->c_col, s->c_row};
+    if (s->n < FEW_COLUMNS && s->m >= wide && s->a_row == 1 && s->a_col != 1) { /* rows side by side by few columns */
+        const T *left = a;
+        s = &turned, a = b, b = left;
+    }
     NAME(vec) room[DEPTH * VECTORS];
     T *copy = (T *)room;
     NAME(scale)(s, beta, c);
