@@ -7,7 +7,50 @@
 #include "pool.h"
 #include "types.h"
 
-#define POOL(T, name, SUM)                                                                                              \
+enum { FEW = 6, BLOCK = 256, LONG = 8 }; /* windows of a row that pay together, and at most; elements that are added in lanes */
+
+/* Where the windows from `first` on end that are as wide, as much divided, and equally far apart; long ones are by themselves. */
+static ptrdiff_t alike(const tgx_pool *p, ptrdiff_t first) {
+    const ptrdiff_t most = p->cols - first < BLOCK ? p->cols : first + BLOCK, step = first + 1 < most ? p->x_lo[first + 1] - p->x_lo[first] : 0;
+    ptrdiff_t end = first + 1;
+    if (p->x_hi[first] - p->x_lo[first] >= LONG) return end;
+    while (end < most && p->x_lo[end] - p->x_lo[end - 1] == step && p->x_hi[end] - p->x_hi[end - 1] == step
+           && p->x_count[end] == p->x_count[first]) end++;
+    return end;
+}
+
+static ptrdiff_t unlike(const tgx_pool *p, ptrdiff_t end) {
+    while (end < p->cols && alike(p, end) - end < FEW) end++;
+    return end;
+}
+
+/* Windows of short rows, side by side: each is added up in the order in which it would be by itself. */
+#define SIDE_BY_SIDE(T, name)                                                                                            \
+    static void side_by_side_##name(const tgx_pool *p, const T *plane, ptrdiff_t h, ptrdiff_t i, ptrdiff_t first, ptrdiff_t n, T count, T *out) { \
+        const ptrdiff_t wide = p->x_hi[first] - p->x_lo[first], step = p->x_lo[first + 1] - p->x_lo[first];              \
+        T sum[BLOCK], part[BLOCK];                                                                                       \
+        for (ptrdiff_t j = 0; j < n; j++) sum[j] = 0;                                                                    \
+        for (ptrdiff_t z = p->z_lo[h]; z < p->z_hi[h]; z++)                                                              \
+            for (ptrdiff_t y = p->y_lo[i]; y < p->y_hi[i]; y++) {                                                        \
+                const T *row = plane + (z * p->height + y) * p->width + p->x_lo[first];                                  \
+                if (step == 2 && wide == 2) {                                                                            \
+                    for (ptrdiff_t j = 0; j < n; j++) sum[j] += row[2 * j] + row[2 * j + 1];                             \
+                    continue;                                                                                            \
+                }                                                                                                        \
+                for (ptrdiff_t j = 0; j < n; j++) part[j] = 0;                                                           \
+                for (ptrdiff_t x = 0; x < wide; x++, row++)                                                              \
+                    if (step == 1) for (ptrdiff_t j = 0; j < n; j++) part[j] += row[j];                                  \
+                    else if (step == 2) for (ptrdiff_t j = 0; j < n; j++) part[j] += row[2 * j];                         \
+                    else for (ptrdiff_t j = 0; j < n; j++) part[j] += row[step * j];                                     \
+                for (ptrdiff_t j = 0; j < n; j++) sum[j] += part[j];                                                     \
+            }                                                                                                            \
+        for (ptrdiff_t j = 0; j < n; j++) out[j] = count ? sum[j] / count : 0;                                           \
+    }
+SIDE_BY_SIDE(float, f32)
+SIDE_BY_SIDE(double, f64)
+#define NO_SIDE(...) (void)0
+
+#define POOL(T, name, SUM, NARROW, SIDE)                                                                                              \
     /* Lanes count from the window's edge, so the order of a sum does not depend on where the window lies. */            \
     static SUM row_##name(const T *row, ptrdiff_t n) {                                                                   \
         SUM lanes[8] = {0}, sum = 0;                                                                                     \
@@ -20,25 +63,37 @@
         return sum;                                                                                                      \
     }                                                                                                                    \
     static void mean_##name(const tgx_pool *p, const T *plane, T *out) {                                                 \
-        for (ptrdiff_t h = 0; h < p->layers; h++)                                                                        \
-            for (ptrdiff_t i = 0; i < p->rows; i++)                                                                      \
-                for (ptrdiff_t j = 0; j < p->cols; j++) {                                                                \
-                    SUM sum = 0;                                                                                         \
-                    for (ptrdiff_t z = p->z_lo[h]; z < p->z_hi[h]; z++)                                                  \
-                        for (ptrdiff_t y = p->y_lo[i]; y < p->y_hi[i]; y++)                                              \
-                            sum += row_##name(plane + (z * p->height + y) * p->width + p->x_lo[j], p->x_hi[j] - p->x_lo[j]); \
-                    SUM count = (SUM)(p->divisor ? p->divisor : p->z_count[h] * p->y_count[i] * p->x_count[j]);          \
-                    *out++ = count ? (T)(sum / count) : (T)0;                                                            \
+        for (ptrdiff_t first = 0, end; first < p->cols; first = end) {                                                   \
+            const int narrow = NARROW && (end = alike(p, first)) - first >= FEW;                                         \
+            if (!narrow) end = NARROW ? unlike(p, first + 1) : p->cols;                                                  \
+            T *to = out;                                                                                                 \
+            for (ptrdiff_t h = 0; h < p->layers; h++)                                                                    \
+                for (ptrdiff_t i = 0; i < p->rows; i++, to += p->cols) {                                                 \
+                    const SUM windows = (SUM)(p->divisor ? p->divisor : p->z_count[h] * p->y_count[i] * p->x_count[first]); \
+                    if (narrow) {                                                                                        \
+                        SIDE(p, plane, h, i, first, end - first, windows, to + first);                           \
+                        continue;                                                                                        \
+                    }                                                                                                    \
+                    for (ptrdiff_t j = first; j < end; j++) {                                                            \
+                        SUM sum = 0;                                                                                     \
+                        for (ptrdiff_t z = p->z_lo[h]; z < p->z_hi[h]; z++)                                              \
+                            for (ptrdiff_t y = p->y_lo[i]; y < p->y_hi[i]; y++)                                          \
+                                sum += row_##name(plane + (z * p->height + y) * p->width + p->x_lo[j], p->x_hi[j] - p->x_lo[j]); \
+                        SUM count = (SUM)(p->divisor ? p->divisor : p->z_count[h] * p->y_count[i] * p->x_count[j]);      \
+                        to[j] = count ? (T)(sum / count) : (T)0;                                                         \
+                    }                                                                                                    \
                 }                                                                                                        \
+        }                                                                                                                \
     }
 
-POOL(uint8_t, u8, int64_t)
-POOL(int8_t, i8, int64_t)
-POOL(int16_t, i16, int64_t)
-POOL(int32_t, i32, int64_t)
-POOL(int64_t, i64, int64_t)
-POOL(float, f32, float)
-POOL(double, f64, double)
+
+POOL(uint8_t, u8, int64_t, 0, NO_SIDE)
+POOL(int8_t, i8, int64_t, 0, NO_SIDE)
+POOL(int16_t, i16, int64_t, 0, NO_SIDE)
+POOL(int32_t, i32, int64_t, 0, NO_SIDE)
+POOL(int64_t, i64, int64_t, 0, NO_SIDE)
+POOL(float, f32, float, 1, side_by_side_f32)
+POOL(double, f64, double, 1, side_by_side_f64)
 
 #define EACH(dtype, call)                    \
     switch (dtype) {                         \
