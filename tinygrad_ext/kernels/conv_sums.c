@@ -10,6 +10,23 @@
 
 enum { FEW_OUTPUTS = 2 }; /* outputs of a group below which vectors run along positions */
 
+#if defined(__x86_64__)
+extern const tgx_conv_table tgx_conv_table_avx2;
+#endif
+
+/* The loops for it: vectors of 32 bytes where more would leave half of the lanes empty, if the processor computes those of 64 in two
+ * steps. */
+static void begin_sums(tgx_call *c, job_t *j, const tgx_conv_sizes *g, int dtype) {
+    begin(c, j, g, dtype);
+#if defined(__x86_64__)
+    const int64_t outputs = g->outputs / g->groups;
+    if (j->p.lanes * j->size == 64 && outputs > FEW_OUTPUTS && 2 * outputs <= j->p.lanes && __builtin_cpu_is("amd")) {
+        j->k = dtype == TGX_F32 ? &tgx_conv_table_avx2.f32 : &tgx_conv_table_avx2.f64;
+        j->p.lanes = j->k->lanes;
+    }
+#endif
+}
+
 static int64_t sums_bytes(const job_t *j) {
     return padded(j->g->groups * j->p.channels * j->p.taps_y * j->p.taps_x * j->p.pad_outputs * j->size);
 }
@@ -37,7 +54,7 @@ int tgx_conv_weight_grad_room(tgx_call *c, const tgx_conv_sizes *g, int dtype) {
         return 0;
     }
     c->notes[0] = c->services->num_threads();
-    begin(c, &j, g, dtype);
+    begin_sums(c, &j, g, dtype);
     forward_windows(&j, &y, &x);
     switch (limit(&j)) {
     case TOO_LARGE: return 0; /* nobody finds memory for the result */
@@ -124,7 +141,7 @@ int tgx_conv_weight_grad(tgx_call *c, const tgx_conv_sizes *g, const tgx_tensor 
     }
     if (x->dtype == TGX_BF16) return tgx_conv_bf16_weight_grad(c, g, grad, x);
     if (tgx_conv_is_product(c, g, x->dtype)) return tgx_conv_product_weight_grad(c, g, grad, x);
-    begin(c, &j, g, x->dtype);
+    begin_sums(c, &j, g, x->dtype);
     forward_windows(&j, &y, &across);
     if (limit(&j) != FINE) return TGX_NO_MEMORY;
     j.src = x->data, j.out = grad->data;
