@@ -25,6 +25,7 @@ enum {
     PLACES = 2048,            /* bytes between planes */
     FEW_OF_PLANES = 256,      /* products of a sum that is read and written again for each tap plane */
     ACROSS_BYTES = 384 << 10, /* of weights */
+    SIGNAL_BYTES = 16 << 10,  /* of those of a tile that go by with each tile of a signal, beside what it reads in the first cache */
     LEAST_WIDTH = 4,
     FEW_IMAGES = 4,           /* that are laid out in turn */
     FEW_SUMS = 8,             /* of a tile, each of which waits for the one before */
@@ -142,6 +143,7 @@ void tgx_conv_plan(tgx_conv *p, ptrdiff_t size, ptrdiff_t images) {
 static int plan_across(tgx_conv *p, ptrdiff_t size) {
     const ptrdiff_t positions = TGX_CONV_POSITIONS(64), outputs = p->lanes * TGX_CONV_VECTORS(64);
     const ptrdiff_t few = p->own < p->channels ? FEW_OF_PLANES : FEW_PRODUCTS;
+    if (p->rows == 1 && p->own * p->taps_x * p->taps_y * outputs * size > SIGNAL_BYTES) return 0; /* laid out, tiles share them */
     if (size * p->lanes != 64 || p->weight_row || p->taps_x > TGX_CONV_ACROSS_TAPS || p->own * p->taps_x * p->taps_y < few
         || p->src_channel * size % PLACES == 0 || p->cols < positions
         || parts(p->cols, positions) * positions * parts(p->outputs, outputs) * outputs > p->cols * p->outputs / 16 * 17) return 0;
