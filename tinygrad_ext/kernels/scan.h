@@ -1,19 +1,24 @@
 /* Scans: running sums, products and extremes along one dimension.
  *
- * A scan loop serves w neighbouring lines at once, one element of each line after another: side by side in memory
- * they fill vectors, and far apart they still hide the latency of the addition. Each line runs from its first
- * element to its last in double or int64, so layout and threads do not change a result. */
+ * A scan loop serves lines one by one, or side by side, one row of them after another; what lies otherwise is turned piece by piece
+ * first. Each line runs from its first element to its last in double or int64, in fours that its
+ * places alone decide, so layout and threads do not change a result. */
 #ifndef TGX_SCAN_H
 #define TGX_SCAN_H
 #include "types.h"
 
 #define TGX_SCAN_TILE 64
 
-/* Strides in bytes: `along` from element to element of a line, `across` from line to line. */
+/* Strides of x in bytes, of out and out2 in elements: `along` from element to element of a line, `across` from line to line. Either w
+ * lines to results behind each other (out_along is 1), all of them, or a piece of w lines side by side. Then `run` has room for the
+ * running values, of 16 bytes at most, `places` for their indices: they are kept from one piece to the next, and begin with the one
+ * whose `first` place is 0; pieces but the last have a multiple of four rows. */
 typedef struct {
     const char *x;
     char *out, *out2;
-    ptrdiff_t along, across, out_along, out_across;    /* of out in elements: out and out2 share them */
+    ptrdiff_t along, across, out_along, out_across;
+    void *run;
+    int64_t *places, first;
 } tgx_lines;
 
 typedef void (*tgx_scan)(const tgx_lines *at, int w, int64_t n);
@@ -27,7 +32,7 @@ typedef struct {
     tgx_scan scan;
     const char *x;
     char *out, *out2;
-    int ndim, osize;
+    int ndim, itemsize, osize;
     int64_t n;
     ptrdiff_t along, out_along;
     int64_t sizes[TGX_MAX_DIMS];

@@ -3,60 +3,81 @@
 #include "scan.h"
 #include "loops.h"
 
-/* Lines apart take turns after so many elements: a cache line's worth, and short enough that the processor works
- * ahead on the next line while the additions of this one wait for each other. */
-#define CHUNK 16
+#define AT(S, p, i, s) GET_##S(*(const S_##S *)((p) + (i) * (s)))
 
-#define AT(T, p, i, s) (*(T *)((p) + (i) * (s)))
+/* A: type of the running value, O: storage of the output. Four elements at a time: what runs so far waits once for each four, and is
+ * added to what runs within them. The fours are cut by place alone, and a sum has a quarter of the roundings. Products of four doubles
+ * could leave the range where one by one they stay: those are taken as ONES. Integers have ANY order. */
+#define FOUR(S, O, A, OP, x, next, out, on, run) do { \
+    const A a = AT(S, x, 0, next), b = a OP AT(S, x, 1, next), c = b OP AT(S, x, 2, next), d = c OP AT(S, x, 3, next); \
+    (out)[0] = (S_##O)(run OP a), (out)[on] = (S_##O)(run OP b), (out)[2 * (on)] = (S_##O)(run OP c); \
+    run = run OP d, (out)[3 * (on)] = (S_##O)run; } while (0)
+#define ONE(S, O, A, OP) for (; r < n; r++, x += next, out++) one = one OP AT(S, x, 0, 0), *out = (S_##O)one;
+/* Lines one after the other: all of each. */
+#define EACH_LINE(S, O, A, START, ...) \
+    if (on == 1) { \
+        for (int k = 0; k < w; k++) { \
+            A one = START; \
+            r = 0, x = at->x + k * at->across, out = (S_##O *)at->out + k * at->out_across; \
+            __VA_ARGS__ \
+        } \
+        return; \
+    }
+/* What is left of fewer than four. */
+#define LEFT(S, O, A, OP, x, next, out, on, run) do { \
+    const A a = AT(S, x, 0, next), b = left > 1 ? a OP AT(S, x, 1, next) : a, c = left > 2 ? b OP AT(S, x, 2, next) : b; \
+    (out)[0] = (S_##O)(run OP a); \
+    if (left > 1) (out)[on] = (S_##O)(run OP b); \
+    if (left > 2) (out)[2 * (on)] = (S_##O)(run OP c); } while (0)
+#define FOURS(S, O, A, OP, START) \
+    const int64_t left = n % 4; \
+    EACH_LINE(S, O, A, START, \
+        for (; r + 4 <= n; r += 4, x += 4 * next, out += 4) FOUR(S, O, A, OP, x, next, out, 1, one); \
+        if (left) LEFT(S, O, A, OP, x, next, out, 1, one);) \
+    for (; r + 4 <= n; r += 4, x += 4 * next, out += 4 * on) { \
+        SIMD for (int k = 0; k < w; k++) FOUR(S, O, A, OP, x + k * sizeof(S_##S), next, out + k, on, run[k]); \
+    } \
+    if (left) for (int k = 0; k < w; k++) LEFT(S, O, A, OP, x + k * sizeof(S_##S), next, out + k, on, run[k]);
+#define ROWS(S, O, A, OP) \
+    for (; r < n; r++, x += next, out += on) { \
+        SIMD for (int k = 0; k < w; k++) run[k] = run[k] OP AT(S, x, k, (ptrdiff_t)sizeof(S_##S)), out[k] = (S_##O)run[k]; }
+#define ONES(S, O, A, OP, START) \
+    EACH_LINE(S, O, A, START, ONE(S, O, A, OP)) \
+    ROWS(S, O, A, OP)
+#define ANY(S, O, A, OP, START) \
+    EACH_LINE(S, O, A, START, \
+        for (; r + 4 <= n; r += 4, x += 4 * next, out += 4) FOUR(S, O, A, OP, x, next, out, 1, one); \
+        ONE(S, O, A, OP)) \
+    ROWS(S, O, A, OP)
 
-/* m elements onto `one`. Integers four at a time, for which the running value waits once; floats keep their order. */
-#define ONE_BY_ONE(S, O, A, OP, NEXT, TO) \
-    for (int64_t r = 0; r < m; r++, from += NEXT, to += TO) { one = one OP GET_##S(*(const S_##S *)from); *to = (S_##O)one; }
-#define BY_FOUR(S, O, A, OP, NEXT, TO) \
-    for (; m >= 4; m -= 4, from += 4 * (NEXT), to += 4 * (TO)) { \
-        const A a = GET_##S(AT(const S_##S, from, 0, NEXT)), b = a OP GET_##S(AT(const S_##S, from, 1, NEXT)), \
-                c = b OP GET_##S(AT(const S_##S, from, 2, NEXT)), d = c OP GET_##S(AT(const S_##S, from, 3, NEXT)); \
-        to[0] = (S_##O)(one OP a), to[TO] = (S_##O)(one OP b), to[2 * (TO)] = (S_##O)(one OP c), one = one OP d, to[3 * (TO)] = (S_##O)one; } \
-    ONE_BY_ONE(S, O, A, OP, NEXT, TO)
-
-/* A: type of the running value, O: storage of the output. */
-#define RUNNING(NAME, S, O, A, START, OP, LINE) \
-static void NAME(const tgx_lines *at, int w, int64_t n) { \
-    A run[TGX_SCAN_TILE]; \
-    for (int c = 0; c < w; c++) run[c] = START; \
+#define BEGIN(S, O, A, START) \
+    const ptrdiff_t next = at->along, on = at->out_along; \
     const char *x = at->x; \
     S_##O *out = (S_##O *)at->out; \
-    if (at->across == sizeof(S_##S) && at->out_across == 1) { \
-        for (int64_t r = 0; r < n; r++, x += at->along, out += at->out_along) { \
-            SIMD for (int c = 0; c < w; c++) { run[c] = run[c] OP GET_##S(((const S_##S *)x)[c]); out[c] = (S_##O)run[c]; } } \
-    } else { \
-        const int64_t chunk = w == 1 ? n : CHUNK; \
-        const int dense = at->along == sizeof(S_##S) && at->out_along == 1; \
-        for (int64_t r0 = 0; r0 < n; r0 += chunk) { \
-            for (int c = 0; c < w; c++) { \
-                int64_t m = n - r0 < chunk ? n - r0 : chunk; \
-                const char *from = x + r0 * at->along + c * at->across; \
-                S_##O *to = out + r0 * at->out_along + c * at->out_across; \
-                A one = run[c]; \
-                if (dense) { LINE(S, O, A, OP, (ptrdiff_t)sizeof(S_##S), 1) } \
-                else { ONE_BY_ONE(S, O, A, OP, at->along, at->out_along) } \
-                run[c] = one; } } } }
+    A *run = at->run; \
+    int64_t r = 0; \
+    if (!at->first && on > 1) for (int k = 0; k < w; k++) run[k] = START;
+#define RUNNING(NAME, S, O, A, START, OP, STEPS) \
+static void NAME(const tgx_lines *at, int w, int64_t n) { \
+    BEGIN(S, O, A, START) \
+    STEPS(S, O, A, OP, START) }
 
-#define RUNNING_INT(S) RUNNING(cumsum_##S, S, i64, uint64_t, 0, +, BY_FOUR) RUNNING(cumprod_##S, S, i64, uint64_t, 1, *, BY_FOUR)
+#define RUNNING_INT(S) RUNNING(cumsum_##S, S, i64, uint64_t, 0, +, ANY) RUNNING(cumprod_##S, S, i64, uint64_t, 1, *, ANY)
 RUNNING_INT(b8) RUNNING_INT(u8) RUNNING_INT(i8) RUNNING_INT(i16) RUNNING_INT(i32) RUNNING_INT(i64)
-RUNNING(cumsum_f32, f32, f32, double, 0, +, ONE_BY_ONE) RUNNING(cumprod_f32, f32, f32, double, 1, *, ONE_BY_ONE)
-RUNNING(cumsum_f64, f64, f64, double, 0, +, ONE_BY_ONE) RUNNING(cumprod_f64, f64, f64, double, 1, *, ONE_BY_ONE)
-RUNNING(cumsum_c64, c64, c64, tgx_c128, 0, +, ONE_BY_ONE) RUNNING(cumsum_c128, c128, c128, tgx_c128, 0, +, ONE_BY_ONE)
+RUNNING(cumsum_f32, f32, f32, double, 0, +, FOURS) RUNNING(cumprod_f32, f32, f32, double, 1, *, FOURS)
+RUNNING(cumsum_f64, f64, f64, double, 0, +, FOURS) RUNNING(cumprod_f64, f64, f64, double, 1, *, ONES)
+RUNNING(cumsum_c64, c64, c64, tgx_c128, 0, +, FOURS) RUNNING(cumsum_c128, c128, c128, tgx_c128, 0, +, FOURS)
 
 /* Products one after the other, with the steps written out: the compiler would contract some and not others. */
 #define RUNNING_PROD(NAME, S) \
 static void NAME(const tgx_lines *at, int w, int64_t n) { \
-    for (int c = 0; c < w; c++) { \
-        const char *x = at->x + c * at->across; \
-        S_##S *out = (S_##S *)at->out + c * at->out_across; \
-        tgx_c128 run = 1; \
-        for (int64_t r = 0; r < n; r++, x += at->along, out += at->out_along) { \
-            run = TIMES(run, (tgx_c128)*(const S_##S *)x); *out = (S_##S)run; } } }
+    BEGIN(S, S, tgx_c128, 1) \
+    for (int k = 0; k < w; k++) { \
+        const ptrdiff_t beside = on == 1 ? at->across : (ptrdiff_t)sizeof(S_##S), out_beside = on == 1 ? at->out_across : 1; \
+        tgx_c128 one = at->first ? run[k] : 1; \
+        for (r = 0, x = at->x + k * beside, out = (S_##S *)at->out + k * out_beside; r < n; r++, x += next, out += on) \
+            one = TIMES(one, (tgx_c128)*(const S_##S *)x), *out = (S_##S)one; \
+        run[k] = one; } }
 RUNNING_PROD(cumprod_c64, c64) RUNNING_PROD(cumprod_c128, c128)
 
 /* The last of equal elements is the one reported, and from a NaN on the last NaN. */
@@ -65,30 +86,25 @@ RUNNING_PROD(cumprod_c64, c64) RUNNING_PROD(cumprod_c128, c128)
 
 #define EXTREME(NAME, S, A, TAKES) \
 static void NAME(const tgx_lines *at, int w, int64_t n) { \
-    A best[TGX_SCAN_TILE]; \
-    int64_t index[TGX_SCAN_TILE]; \
-    const char *x = at->x; \
-    S_##S *out = (S_##S *)at->out; \
-    int64_t *where = (int64_t *)at->out2; \
-    if (!n) return; \
-    for (int c = 0; c < w; c++) { best[c] = GET_##S(AT(const S_##S, x, c, at->across)); index[c] = 0; } \
-    if (at->across == sizeof(S_##S) && at->out_across == 1) { \
-        for (int64_t r = 0; r < n; r++, x += at->along, out += at->out_along, where += at->out_along) { \
-            SIMD for (int c = 0; c < w; c++) { \
-                A v = GET_##S(((const S_##S *)x)[c]), m = best[c]; \
+    BEGIN(S, S, A, AT(S, x, k, (ptrdiff_t)sizeof(S_##S))) \
+    int64_t *index = at->places, *where = (int64_t *)at->out2; \
+    if (on > 1) { \
+        if (!at->first) memset(index, 0, (size_t)w * sizeof *index); \
+        for (; r < n; r++, x += next, out += on, where += on) { \
+            SIMD for (int k = 0; k < w; k++) { \
+                A v = GET_##S(((const S_##S *)x)[k]), m = run[k]; \
                 int take = TAKES(m, v); \
-                best[c] = take ? v : m; index[c] = take ? r : index[c]; \
-                out[c] = best[c]; where[c] = index[c]; } } \
+                run[k] = take ? v : m; index[k] = take ? at->first + r : index[k]; \
+                out[k] = run[k]; where[k] = index[k]; } } \
         return; } \
-    for (int c = 0; c < w; c++) { \
-        const char *from = x + c * at->across; \
-        ptrdiff_t to = c * at->out_across; \
-        A m = best[c]; \
+    for (int k = 0; k < w; k++) { \
+        A m = AT(S, at->x, k, at->across); \
         int64_t place = 0; \
-        for (int64_t r = 0; r < n; r++, from += at->along, to += at->out_along) { \
-            A v = GET_##S(*(const S_##S *)from); \
+        x = at->x + k * at->across, out = (S_##S *)at->out + k * at->out_across, where = (int64_t *)at->out2 + k * at->out_across; \
+        for (r = 0; r < n; r++, x += next) { \
+            A v = GET_##S(*(const S_##S *)x); \
             if (TAKES(m, v)) { m = v; place = r; } \
-            out[to] = m; where[to] = place; } } }
+            out[r] = m; where[r] = place; } } }
 
 #define EXTREMES(S, A) EXTREME(cummax_##S, S, A, UP) EXTREME(cummin_##S, S, A, DOWN)
 EXTREMES(b8, uint8_t) EXTREMES(u8, uint8_t) EXTREMES(i8, int8_t) EXTREMES(i16, int16_t) EXTREMES(i32, int32_t)
