@@ -1,4 +1,4 @@
-"""Running sums, products and extremes do not depend on where lines lie, and sums have fewer roundings than one by one."""
+"""Running sums, products and extremes do not depend on where lines lie, and sums have fewer roundings."""
 
 import math
 
