@@ -46,10 +46,8 @@ int tgx_reduction_scattered(const tgx_reduction *p) {
 }
 
 int tgx_reduction_turned(const tgx_reduction *p) {
-    if (p->nkept || p->nred != 2 || p->rstride[0] != p->itemsize) return 0;
-    /* pages apart, the few lines of a span push each other out of the cache: 1.4 times as long as to copy all first */
-    if (p->itemsize < 8 && p->rstride[1] % 4096 == 0) return 0;
-    return p->rsize[1] <= TGX_BLOCK && p->rsize[0] >= TGX_SPAN && p->nspans > 1;
+    enum { WIDEST = 1 << 14 };
+    return !p->nkept && p->nred == 2 && p->rstride[0] == p->itemsize && p->rsize[1] <= WIDEST && p->rsize[0] >= TGX_SPAN && p->nspans > 1;
 }
 
 #define NARROW 8 /* tiles of fewer columns are slower than gathering each column */
@@ -334,10 +332,10 @@ static void finish(const tgx_reduction *p, const tile_place *at, const tgx_acc *
 
 void tgx_reduction_tiles(const tgx_reduction *p, int64_t lo, int64_t hi) {
     tgx_acc acc, part;
-    char *room = lo < hi && is_small_and_turned(p) ? malloc((size_t)(p->count * p->itemsize)) : NULL;
+    char *room = lo < hi && is_small_and_turned(p) ? malloc(turning_room(p)) : NULL;
     if (room) {
         const tile_place at = place_of(p, 0);
-        turned_span(p, 0, room, &acc);
+        turned_spans(p, 0, 1, room, &acc);
         finish(p, &at, &acc);
         free(room);
         return;
@@ -359,13 +357,10 @@ void tgx_reduction_tiles(const tgx_reduction *p, int64_t lo, int64_t hi) {
 
 void tgx_reduction_spans(const tgx_reduction *p, int64_t tile, int64_t lo, int64_t hi, tgx_acc *parts) {
     tile_place at = place_of(p, tile);
-    const int repeats = is_repeated(p);
-    char *room = NULL;
-    if (tgx_reduction_turned(p)) room = malloc((size_t)((TGX_SPAN * TGX_BLOCK + 2 * p->rsize[1]) * p->itemsize));
-    else if (repeats && (room = malloc((size_t)((TGX_BLOCK + p->rsize[1]) * p->itemsize)))) repeat_row(p, room);
-    for (int64_t s = lo; s < hi; s++)
-        if (room) (repeats ? repeated_span : turned_span)(p, s, room, &parts[s]);
-        else one_span(p, &at, s, &parts[s]);
+    const int turned = tgx_reduction_turned(p);
+    char *room = turned || is_repeated(p) ? malloc(turned ? turning_room(p) : repeating_room(p)) : NULL;
+    if (room) (turned ? turned_spans : repeated_spans)(p, lo, hi, room, parts);
+    else for (int64_t s = lo; s < hi; s++) one_span(p, &at, s, &parts[s]);
     free(room);
 }
 
