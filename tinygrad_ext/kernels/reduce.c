@@ -19,20 +19,21 @@ static void add_dim(int64_t *size, ptrdiff_t *stride, int *n, int64_t s, ptrdiff
     ++*n;
 }
 
-/* Reduced dimensions by falling stride, where the order of elements is free, after those that repeat elements; those that now meet
- * are merged. Where an element may be taken once for many times, no dimension repeats one. */
+/* Reduced dimensions by falling stride, where the order of elements is free; those that now meet are merged. No dimension repeats an
+ * element: its result is repeated instead, if to take it again changes it. */
 static void sort_reduced(tgx_reduction *p) {
-    int n = 0, once = p->count && p->reducer->any_order > 1;
+    int n = 0;
     for (int i = 0; i < p->nred; i++) {
-        if (once && !p->rstride[i]) {
+        if (p->count && !p->rstride[i]) {
             p->count /= p->rsize[i];
+            if (p->reducer->any_order == 1) p->times *= p->rsize[i];
             continue;
         }
         p->rsize[n] = p->rsize[i], p->rstride[n++] = p->rstride[i];
     }
     p->nred = 0;
     for (int i = 1; i < n; i++)
-        for (int j = i; j && p->rstride[j - 1] && (!p->rstride[j] || p->rstride[j - 1] < p->rstride[j]); j--) {
+        for (int j = i; j && p->rstride[j - 1] < p->rstride[j]; j--) {
             int64_t s = p->rsize[j];
             ptrdiff_t st = p->rstride[j];
             p->rsize[j] = p->rsize[j - 1], p->rstride[j] = p->rstride[j - 1];
@@ -85,7 +86,7 @@ void tgx_reduction_plan(tgx_reduction *p, const char *x, const int64_t *sizes, c
     p->x = x;
     p->itemsize = itemsize;
     p->nkept = p->nred = 0;
-    p->count = p->outputs = 1;
+    p->count = p->outputs = p->times = 1;
     for (int d = 0; d < ndim; d++) {
         if (mask >> d & 1) {
             p->count *= sizes[d];
@@ -322,7 +323,20 @@ static void one_span(const tgx_reduction *p, const tile_place *at, int64_t span,
     }
 }
 
-static void finish(const tgx_reduction *p, const tile_place *at, const tgx_acc *acc) {
+/* As many times as elements are taken: halves of the number double what is folded. */
+static void take_again(const tgx_reduction *p, tgx_acc *acc, int w) {
+    tgx_acc once = *acc, doubled;
+    int64_t bit = 1;
+    while (bit <= p->times / 2) bit *= 2;
+    for (bit /= 2; bit; bit /= 2) {
+        doubled = *acc;
+        p->reducer->merge(acc, &doubled, w);
+        if (p->times & bit) p->reducer->merge(acc, &once, w);
+    }
+}
+
+static void finish(const tgx_reduction *p, const tile_place *at, tgx_acc *acc) {
+    if (p->times > 1) take_again(p, acc, at->w);
     p->reducer->finish(acc, at->w, p->count, p->aux,
                        p->out ? p->out + at->first * p->osize : NULL, at->ostep * p->osize,
                        p->out2 ? p->out2 + at->first * p->osize2 : NULL, at->ostep * p->osize2);
@@ -340,7 +354,7 @@ void tgx_reduction_tiles(const tgx_reduction *p, int64_t lo, int64_t hi) {
         free(room);
         return;
     }
-    if (p->unit < 0 && p->nkept == 1 && p->nred == 1 && p->rstride[0] == p->itemsize && p->count <= TGX_BLOCK) {
+    if (p->unit < 0 && p->nkept == 1 && p->nred == 1 && p->rstride[0] == p->itemsize && p->count <= TGX_BLOCK && p->times == 1) {
         few_blocks(p, p->x, p->count, p->kstride[0], lo, hi);
         return;
     }

@@ -57,6 +57,7 @@ typedef struct {
     int64_t ksize[TGX_MAX_DIMS], rsize[TGX_MAX_DIMS];
     ptrdiff_t kstride[TGX_MAX_DIMS], rstride[TGX_MAX_DIMS], kout[TGX_MAX_DIMS];
     int64_t count, outputs;                /* elements per output; outputs */
+    int64_t times;                         /* how often each of them is taken */
     int64_t ntiles, nspans;
 } tgx_reduction;
 

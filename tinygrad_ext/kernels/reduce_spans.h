@@ -1,5 +1,6 @@
 /* Spans of a whole matrix that does not lie in its order, brought into it span by span or once. Included by reduce.c. */
-/* Rows of a matrix that lies turned which are brought into order at once: those of two cache lines. Of one each page is looked up twice as often. */
+/* Rows of a matrix that lies turned which are brought into order at once: those of two cache lines. Of one, each
+ * page would be looked up twice as often. */
 static int64_t strip_of(const tgx_reduction *p) {
     const int64_t most = 128 / p->itemsize;
     return p->rsize[0] < most ? p->rsize[0] : most;
