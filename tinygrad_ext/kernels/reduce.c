@@ -48,7 +48,8 @@ int tgx_reduction_scattered(const tgx_reduction *p) {
 
 int tgx_reduction_turned(const tgx_reduction *p) {
     enum { WIDEST = 1 << 14 };
-    return !p->nkept && p->nred == 2 && p->rstride[0] == p->itemsize && p->rsize[1] <= WIDEST && p->rsize[0] >= TGX_SPAN && p->nspans > 1;
+    return !p->nkept && p->nred == 2 && p->rstride[0] == p->itemsize && p->nspans > 1 && p->rsize[1] <= WIDEST &&
+           p->rsize[0] >= TGX_SPAN;
 }
 
 #define NARROW 8 /* tiles of fewer columns are slower than gathering each column */
