@@ -9,8 +9,8 @@
 #include <string.h>
 #include "types.h"
 
-/* What a loop of float32 writes and reads: `out` is TGX_F32 or a dtype that needs no rounding, bits of `masks` are operands that are
- * bools. */
+/* What a loop of float32 writes and reads: `out` is TGX_F32, TGX_BF16 where that is one of bfloat16 and the upper half of its bits is
+ * taken, or a dtype that needs no rounding; bits of `masks` are operands that are bools. */
 typedef struct { tgx_loop loop; uint8_t half, out, operands, masks; } tgx_wide;
 
 /* Kernels over rows of halves widen some rows at a time, compute in place and round them, all in the first cache. Rows of more than

@@ -8,6 +8,7 @@ import re
 NUMBER = re.compile(r"(?<![\w.])\d+\.\d+(?![\w.])")
 OF_BITS = re.compile(r"(?:[a-z]+\b(?!\()|[01 ()+*~^-]|&(?!&)|\|(?!\|))+")  # all of it kept to the width of the result
 OF_EQUALITY = re.compile(r"(?:[xyz01 ()!?:&|^]|[!=]=)+")
+OF_CHOICES = re.compile(r"(?:\b(?:floor|ceil|trunc|rint|fmax|fmin)\(|\b(?:[xyz]|\d)\b(?!\.)|[ ()<>=!?:&|,])+")
 _HEAD = "static int {name}(char **data, const ptrdiff_t *s, ptrdiff_t count, const tgx_scalar *aux) {{\n"
 _TYPES = {"f32": "float", "f64": "double"}
 _FUNCTION = re.compile(r"^(?:HALF_WIDTH )?static [^;{]*?\b(\w+)\([^;{]*\{", re.M)
@@ -75,6 +76,13 @@ def has_no_sign(expression, returns):
         return asked and all(has_no_sign(e, returns) for e in expression.values())
     forms = {None: (OF_BITS, OF_EQUALITY), "bool": (OF_EQUALITY,)}.get(returns, ())
     return any(form.fullmatch(expression) for form in forms)
+
+
+def keeps_bfloat16(expression):
+    """Whether what an expression makes of bfloat16 is one again, to which float32 needs no rounding: one of the operands, a small
+    number, or the integer next to one."""
+    parts = expression.values() if isinstance(expression, dict) else [expression]
+    return all(OF_CHOICES.fullmatch(e) for e in parts)
 
 
 def of_bits(cases, declared, tensors, tag):

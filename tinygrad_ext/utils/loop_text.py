@@ -211,9 +211,9 @@ def block_loop(name, out, ins, compute, declared, expression):
     return text
 
 
-def wide_loop(name, base, tag, returns, masks, quick=""):
-    """The loop of a half by `base`, the one of float32; quick: C text that may return before."""
-    out = "TGX_BOOL" if returns == "bool" else "TGX_F32"
+def wide_loop(name, base, tag, returns, masks, quick="", keeps=False):
+    """The loop of a half by `base`, the one of float32; quick: C text that may return before; keeps: it rounds nothing."""
+    out = "TGX_BOOL" if returns == "bool" else "TGX_BF16" if keeps else "TGX_F32"
     bits = sum(mask << k for k, mask in enumerate(masks))
     text = HEAD.format(name=name)
     text += f"    static const tgx_wide w = {{{base}, TGX_{tag.upper()}, {out}, {len(masks)}, {bits}}};\n{quick}"
@@ -337,7 +337,8 @@ def family(found):
                     loops.append(half_loop(name, base, constants(schema, tag), cases["float"], returns, masks))
                 else:
                     quick = sharing.of_bits(cases.get("float"), constants(schema, tag), len(tensors), tag)
-                    loops.append(wide_loop(name, base, tag, returns, masks, quick))
+                    keeps = tag == "bf16" and sharing.keeps_bfloat16(cases.get("float", "/"))
+                    loops.append(wide_loop(name, base, tag, returns, masks, quick, keeps))
                 slots[tag] = name
         full = f"{schema.namespace}::{schema.name}" + (f".{schema.overload}" if schema.overload else "")
         listed.append(f'    {{"{full}", {{{", ".join(slots.values())}}}}},')
