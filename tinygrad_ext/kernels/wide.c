@@ -5,7 +5,8 @@
 #include <emmintrin.h>
 #endif
 
-enum { BLOCK = 512 };
+/* Of 512 it takes a tenth longer. Rows lie APART more than pages do, whose same places would be taken for each other. */
+enum { BLOCK = 1024, APART = 64 };
 
 void tgx_widen(int half, const void *from, float *to, ptrdiff_t n) {
     tgx_cast_loop(half, TGX_F32)((char *[]){(char *)to, (char *)from}, (const ptrdiff_t[]){sizeof(float), 2}, n, NULL);
@@ -33,7 +34,7 @@ static void upper_halves(const float *from, char *to, ptrdiff_t step, ptrdiff_t 
 }
 
 int tgx_wide_loop(const tgx_wide *w, char **data, const ptrdiff_t *s, ptrdiff_t count, const tgx_scalar *aux) {
-    float room[TGX_MAX_OPERANDS][BLOCK];
+    float room[TGX_MAX_OPERANDS][BLOCK + APART] __attribute__((aligned(64)));
     char *at[TGX_MAX_OPERANDS];
     ptrdiff_t strides[TGX_MAX_OPERANDS], conversion[2];
     const tgx_loop widen = tgx_cast_loop(w->half, TGX_F32), narrow = tgx_cast_loop(TGX_F32, w->half);

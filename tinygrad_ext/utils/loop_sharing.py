@@ -78,11 +78,17 @@ def has_no_sign(expression, returns):
     return any(form.fullmatch(expression) for form in forms)
 
 
+def cases_of(expression):
+    """The expressions of all cases, or the one that there is."""
+    return expression.values() if isinstance(expression, dict) else [expression]
+
+
 def keeps_bfloat16(expression):
-    """Whether what an expression makes of bfloat16 is one again, to which float32 needs no rounding: one of the operands, a small
-    number, or the integer next to one."""
-    parts = expression.values() if isinstance(expression, dict) else [expression]
-    return all(OF_CHOICES.fullmatch(e) for e in parts)
+    """Whether what an expression makes of bfloat16 is one again, for which float32 needs no rounding.
+
+    Such are the operands, small numbers, and the integers next to an operand.
+    """
+    return all(OF_CHOICES.fullmatch(e) for e in cases_of(expression))
 
 
 def of_bits(cases, declared, tensors, tag):

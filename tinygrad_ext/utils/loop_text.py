@@ -212,7 +212,7 @@ def block_loop(name, out, ins, compute, declared, expression):
 
 
 def wide_loop(name, base, tag, returns, masks, quick="", keeps=False):
-    """The loop of a half by `base`, the one of float32; quick: C text that may return before; keeps: it rounds nothing."""
+    """The loop of a half by `base`, the one of float32; quick: C text that may return; keeps: nothing is rounded."""
     out = "TGX_BOOL" if returns == "bool" else "TGX_BF16" if keeps else "TGX_F32"
     bits = sum(mask << k for k, mask in enumerate(masks))
     text = HEAD.format(name=name)
@@ -297,8 +297,7 @@ def by_number(ident, cases):
 
 def _as_float(expression):
     """Whether what an expression says of float16 is what it says of float32."""
-    parts = expression.values() if isinstance(expression, dict) else [expression]
-    return all(typed(e, "f16") == typed(e, "f32") for e in parts)
+    return all(typed(e, "f16") == typed(e, "f32") for e in sharing.cases_of(expression))
 
 
 def family(found):
