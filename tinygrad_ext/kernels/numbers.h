@@ -69,7 +69,8 @@ static inline int64_t vm_lcm(int64_t a, int64_t b) {
 /* base^exponent modulo 2^64; a negative exponent gives the integer part, 0 unless base is 1 or -1. */
 static inline int64_t vm_ipow(int64_t base, int64_t exponent) {
     uint64_t result = 1, b = (uint64_t)base;
-    if (exponent < 0) return base == 1 ? 1 : base == -1 ? (exponent & 1 ? -1 : 1) : 0;
+    if (base == 1 || exponent == 1) return base;
+    if (exponent < 0) return base == -1 ? (exponent & 1 ? -1 : 1) : 0;
     for (; exponent > 0; exponent >>= 1, b *= b)
         if (exponent & 1) result *= b;
     return (int64_t)result;
