@@ -132,3 +132,12 @@ def test_triplets_by_a_distance_of_ones_own():
         own(*rows, margin=0)
     with pytest.raises(RuntimeError, match="expected to have the same number of dimensions"):
         own(rows[0][0], *rows[1:])
+
+
+def test_a_margin_of_exactly_zero_has_no_slope_and_the_target_itself_counts_nothing():
+    x = tg.tensor([[1.0, 0.0, 2.0]], requires_grad=True)
+    loss = F.multi_margin_loss(x, tg.tensor([0]))
+    loss.backward()
+    assert loss.item() == pytest.approx(2 / 3)
+    assert x.grad.flatten().tolist() == pytest.approx([-1 / 3, 0.0, 1 / 3])
+    assert F.multi_margin_loss(tg.tensor([[1.0, float("inf")]]), tg.tensor([1])).item() == 0.0

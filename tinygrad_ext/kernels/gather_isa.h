@@ -90,17 +90,17 @@ SCATTER(set16, wide, b)
 /* A NaN on either side stays. */
 #define MAX_FLOAT ((a != a) | (a >= b) ? a : b)
 #define MIN_FLOAT ((a != a) | (a <= b) ? a : b)
-#define REDUCE_INT(TAG, T, U) \
-    SCATTER(add_##TAG, T, (T)((U)a + (U)b)) SCATTER(mul_##TAG, T, (T)((U)a * (U)b)) \
-    SCATTER(max_##TAG, T, a >= b ? a : b) SCATTER(min_##TAG, T, a <= b ? a : b)
+#define REDUCE_INT(ROW, TAG, T, U) \
+    SCATTER_BY(ROW, add_##TAG, T, (T)((U)a + (U)b)) SCATTER_BY(ROW, mul_##TAG, T, (T)((U)a * (U)b)) \
+    SCATTER_BY(ROW, max_##TAG, T, a >= b ? a : b) SCATTER_BY(ROW, min_##TAG, T, a <= b ? a : b)
 #define REDUCE_FLOAT(TAG, T) \
     SCATTER_BY(ONE_ROW, add_##TAG, T, a + b) SCATTER_BY(ONE_ROW, mul_##TAG, T, a * b) \
     SCATTER_BY(ONE_ROW, max_##TAG, T, MAX_FLOAT) SCATTER_BY(ONE_ROW, min_##TAG, T, MIN_FLOAT)
-REDUCE_INT(u8, uint8_t, uint32_t)
-REDUCE_INT(i8, int8_t, uint32_t)
-REDUCE_INT(i16, int16_t, uint32_t)
-REDUCE_INT(i32, int32_t, uint32_t)
-REDUCE_INT(i64, int64_t, uint64_t)
+REDUCE_INT(EACH_ALONE, u8, uint8_t, uint32_t)
+REDUCE_INT(EACH_ALONE, i8, int8_t, uint32_t)
+REDUCE_INT(EACH_ALONE, i16, int16_t, uint32_t)
+REDUCE_INT(EACH_ALONE, i32, int32_t, uint32_t)
+REDUCE_INT(ONE_ROW, i64, int64_t, uint64_t)
 REDUCE_FLOAT(f32, float)
 REDUCE_FLOAT(f64, double)
 SCATTER(or_b8, uint8_t, a | b)

@@ -328,12 +328,12 @@ def _multi_margin(self, target, p, margin, weight, size_average, reduce, reducti
             f"{list(self.shape)}."
         )
     x, at = (self.reshape(1, -1), target.reshape(1)) if single else (self, target)
-    own = x.gather(1, at.unsqueeze(1))
-    each = (margin - own + x).clamp(min=0) ** p
+    column = at.unsqueeze(1)
+    each = (margin - x.gather(1, column) + x).relu()
+    each = each if p == 1 else each**p
     if weight is not None:
         each = each * weight[at].unsqueeze(1)
-    others = tg.arange(x.shape[1], device=x.device) != at.unsqueeze(1)
-    loss = (each * others).sum(1) / x.shape[1]
+    loss = each.scatter(1, column, 0).sum(1) / x.shape[1]
     return reduced(loss.reshape(target.shape) if single else loss, reduction)
 
 
