@@ -7,11 +7,13 @@
 #include "make.h"
 #include "once.h"
 #include "softmax.h"
+#include "wide.h"
 
 typedef struct {
     int64_t outer, classes, inner, ignore;
     const int64_t *target;
     const char *weight;         /* NULL: all one */
+    int chosen;                 /* whether the input is one number for each target, that of its class */
 } classes;
 
 /* The class of target i, or -1 for one that does not count: ignored, or overwritten since it was checked. */
@@ -96,7 +98,7 @@ static int check(tgx_call *c, const int64_t *sizes, int rank, int dtype, int tar
 static int open_classes(tgx_call *c, classes *k, const int64_t *sizes, int rank, int target, int weight, int ignore) {
     if (lay(c, k, sizes, rank, tgx_in(c, target))) return TGX_FAILED;
     k->target = (const int64_t *)tgx_in(c, target)->data, k->ignore = tgx_int(c, ignore);
-    k->weight = tgx_given(c, weight) ? tgx_in(c, weight)->data : NULL;
+    k->chosen = 0, k->weight = tgx_given(c, weight) ? tgx_in(c, weight)->data : NULL;
     for (int64_t i = 0; i < k->outer * k->inner; i++) {
         int64_t t = tgx_once(k->target + i);
         if (t != k->ignore && (t < 0 || t >= k->classes))
@@ -142,19 +144,46 @@ static void subtract(const classes *k, tgx_tensor *out, const void *scale) {
 
 /* ---- negative log likelihood: (self, target, weight, reduction, ignore_index) ------------------------------------ */
 
+/* Of halves those of the targets' classes alone are widened: one of a row, where a copy in float32 has all. */
+static void widen_chosen(classes *k, const uint16_t *x, int half, uint16_t *room, float *to) {
+    int64_t i = 0;
+    for (int64_t o = 0; o < k->outer; o++)
+        for (int64_t n = 0; n < k->inner; n++, i++) {
+            const int64_t t = target_at(k, i);
+            room[i] = t < 0 ? 0 : x[(o * k->classes + t) * k->inner + n];
+        }
+    tgx_widen(half, room, to, i);
+    k->chosen = 1;
+}
+
+/* Scratch for a float and a half of each target; the weights in float32. */
+static void need_halves(tgx_call *c, int64_t targets, int weight) {
+    c->scratch_bytes = targets * (int64_t)(sizeof(float) + sizeof(uint16_t));
+    if (tgx_given(c, weight)) tgx_need(c, weight, TGX_F32);
+}
+
 static int nll_loss_shape(tgx_call *c) {
     const tgx_tensor *x = tgx_in(c, 0);
-    if (check(c, x->sizes, x->rank, x->dtype, 1, 2, 3) || require_float(c, x->dtype, "nll_loss")) return TGX_FAILED;
+    const int half = tgx_is_half(x->dtype);
+    if (check(c, x->sizes, x->rank, x->dtype, 1, 2, 3) || (!half && require_float(c, x->dtype, "nll_loss"))) return TGX_FAILED;
+    if (half) need_halves(c, tgx_in(c, 1)->count, 2);
     tgx_need_dense(c, 0);
     loss_result(c, x, tgx_in(c, 1));
     return 0;
 }
 
 static int nll_loss_run(tgx_call *c) {
-    const tgx_tensor *x = tgx_in(c, 0);
+    const tgx_tensor *x = tgx_in(c, 0), *target = tgx_in(c, 1);
+    tgx_tensor *out = tgx_out(c, 0);
+    float *own = c->scratch, one;
     classes k;
     if (open_classes(c, &k, x->sizes, x->rank, 1, 2, 4)) return TGX_FAILED;
-    put_loss(c, &k, x, NULL);
+    if (!tgx_is_half(x->dtype)) return put_loss(c, &k, x, NULL), 0;
+    widen_chosen(&k, (const uint16_t *)x->data, x->dtype, (uint16_t *)(own + target->count), own);
+    const double total = picked_f32(&k, own, NULL, own);
+    one = (float)(c->notes[0] == TGX_LOSS_MEAN ? total / total_weight_f32(&k) : total);
+    if (c->notes[0] == TGX_LOSS_NONE) tgx_narrow(x->dtype, own, out->data, out->count);
+    else tgx_narrow(x->dtype, &one, out->data, 1);
     return 0;
 }
 TGX_KERNEL(nll_loss, nll_loss_shape, nll_loss_run, 0)
@@ -162,10 +191,12 @@ TGX_KERNEL(nll_loss, nll_loss_shape, nll_loss_run, 0)
 /* (grad_output, target, weight, sizes, reduction, ignore_index) */
 static int nll_loss_backward_shape(tgx_call *c) {
     const tgx_tensor *g = tgx_in(c, 0);
-    if (require_float(c, g->dtype, "_nll_loss_backward") || tgx_sized(c, 0, 3, g->dtype)) return TGX_FAILED;
+    const int half = tgx_is_half(g->dtype);
+    if ((!half && require_float(c, g->dtype, "_nll_loss_backward")) || tgx_sized(c, 0, 3, g->dtype)) return TGX_FAILED;
     if (check(c, c->args[3].ints, c->args[3].n, g->dtype, 1, 2, 4)) return TGX_FAILED;
-    c->scratch_bytes = tgx_in(c, 1)->count * tgx_itemsize[g->dtype];
-    return check_gradient(c, 0, g->dtype, tgx_in(c, 1));
+    if (half) need_halves(c, tgx_in(c, 1)->count, 2);
+    else c->scratch_bytes = tgx_in(c, 1)->count * tgx_itemsize[g->dtype];
+    return check_gradient(c, 0, half ? TGX_F32 : g->dtype, tgx_in(c, 1));
 }
 
 static int nll_loss_backward_run(tgx_call *c) {
@@ -174,7 +205,16 @@ static int nll_loss_backward_run(tgx_call *c) {
     if (open_classes(c, &k, out->sizes, out->rank, 1, 2, 5)) return TGX_FAILED;
     put_scales(c, &k, tgx_in(c, 0), c->scratch);
     tgx_clear(c, out->data, out->count * tgx_itemsize[out->dtype]);
-    subtract(&k, out, c->scratch);
+    if (!tgx_is_half(out->dtype)) return subtract(&k, out, c->scratch), 0;
+    const int64_t targets = k.outer * k.inner;
+    float *scale = c->scratch;
+    uint16_t *halves = (uint16_t *)(scale + targets), *to = (uint16_t *)out->data;
+    for (int64_t i = 0; i < targets; i++) scale[i] = 0 - scale[i];
+    tgx_narrow(out->dtype, scale, halves, targets);
+    for (int64_t i = 0; i < targets; i++) {
+        const int64_t t = target_at(&k, i);
+        if (t >= 0) to[(i / k.inner * k.classes + t) * k.inner + i % k.inner] = halves[i];
+    }
     return 0;
 }
 TGX_KERNEL(nll_loss_backward, nll_loss_backward_shape, nll_loss_backward_run, 0)

@@ -22,7 +22,7 @@ static double NAME(picked)(const classes *k, const void *x, const void *lse, voi
             int64_t t = target_at(k, i);
             T v = 0;
             if (t >= 0) {
-                v = -from[(o * k->classes + t) * k->inner + n];
+                v = -from[k->chosen ? i : (o * k->classes + t) * k->inner + n];
                 if (l) v += l[i];
                 if (w) v *= w[t];
             }
