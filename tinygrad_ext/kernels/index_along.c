@@ -284,11 +284,15 @@ static int put_shape(tgx_call *c) {
 
 /* Offsets in row-major memory become those of a tensor's own strides. */
 static void place(int64_t *offset, int64_t n, const tgx_tensor *t) {
-    const int64_t size = tgx_itemsize[t->dtype];
+    const int shift = __builtin_ctz((unsigned)tgx_itemsize[t->dtype]), narrow = t->count <= UINT32_MAX;
     for (int64_t k = 0; k < n; k++) {
-        int64_t left = offset[k] / size, to = 0;
-        for (int d = t->rank - 1; d >= 0; left /= t->sizes[d--]) to += left % t->sizes[d] * t->strides[d];
-        offset[k] = to * size;
+        int64_t left = offset[k] >> shift, to = 0;
+        for (int d = t->rank - 1; d > 0; d--) {     /* of 32 bits a division takes half as long */
+            const int64_t size = t->sizes[d], above = narrow ? (uint32_t)left / (uint32_t)size : left / size;
+            to += (left - above * size) * t->strides[d], left = above;
+        }
+        if (t->rank) to += left * t->strides[0];
+        offset[k] = to * ((int64_t)1 << shift);
     }
 }
 

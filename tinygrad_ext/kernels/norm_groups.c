@@ -1,6 +1,8 @@
 /* Group norm, whose rows are some channels of an example, and its derivative. The loops are in norm_layer.h. */
 #include "channels.h"
 #include "norm_call.h"
+#include "rooms.h"
+#include "wide.h"
 
 /* Whether x, of examples, channels and more, has whole groups, and each argument from `first` to before `end` a number a channel. */
 static int grouped(tgx_call *c, const tgx_tensor *x, int64_t groups, int first, int end) {
@@ -18,11 +20,60 @@ static tgx_layer_norm_job open_groups(const tgx_tensor *x, int64_t groups, doubl
     return job;
 }
 
+/* Rows of halves are widened one by one, or those of some examples together, where they are short. */
+enum { WIDEST = 1 << 18, NOTE = 1 };
+typedef struct { tgx_layer_norm_job of; tgx_rooms rooms; int64_t each, some; } half_groups;
+
+static half_groups open_halves(const tgx_layer_norm_job *of, int half) {
+    half_groups job = {.of = *of, .each = of->n * of->groups <= TGX_WIDE_ROW ? of->groups : 1, .some = 1};
+    if (job.each == of->groups) job.some = tgx_wide_rows(of->n * job.each);
+    job.of.half = half;
+    return job;
+}
+static int64_t units_of(const half_groups *job) { return job->of.rows / job->each; }
+static int64_t room_of(const half_groups *job) { return job->some * job->each * job->of.n * (int64_t)sizeof(float); }
+
+static int widened_groups(void *ctx, ptrdiff_t lo, ptrdiff_t hi) {
+    half_groups *job = ctx;
+    const tgx_layer_norm_job *of = &job->of;
+    const ptrdiff_t each = job->each, size = each * of->n, row = of->n / of->inner * (ptrdiff_t)sizeof(float);
+    tgx_layer_norm_job some = *of;
+    float *x = tgx_rooms_enter(&job->rooms);
+    some.x = some.out = (char *)x, some.groups = each;
+    for (; lo < hi; lo += job->some) {
+        const ptrdiff_t n = hi - lo < job->some ? hi - lo : job->some, first = lo * each % of->groups * row;
+        if (of->weight) some.weight = of->weight + first;
+        if (of->bias) some.bias = of->bias + first;
+        tgx_widen(of->half, of->x + lo * size * 2, x, n * size);
+        loops()->group[0](&some, 0, n * each);
+        tgx_narrow(of->half, x, of->out + lo * size * 2, n * size);
+    }
+    tgx_rooms_leave(x);
+    return 0;
+}
+
+/* Whether halves are widened so; parameters of their dtype or of float32. What is not as it should be is refused as of float32. */
+static int halves_shape(tgx_call *c, const tgx_tensor *x) {
+    for (int k = 2; k < 4; k++)
+        if (tgx_given(c, k) && tgx_in(c, k)->dtype != x->dtype && tgx_in(c, k)->dtype != TGX_F32) return 0;
+    if (!x->count || grouped(c, x, tgx_int(c, 1), 2, 4)) return 0;
+    const tgx_layer_norm_job of = open_groups(x, tgx_int(c, 1), 0);
+    const half_groups job = open_halves(&of, x->dtype);
+    const int64_t units = units_of(&job);
+    if (of.n > WIDEST) return 0;
+    for (int k = 2; k < 4; k++)
+        if (tgx_given(c, k)) tgx_need(c, k, TGX_F32);
+    c->notes[NOTE] = tgx_rooms_wanted(c, units, 1 + TGX_SMALL / (1 + x->count / units));
+    c->scratch_bytes = c->notes[NOTE] * tgx_rooms_pitch(room_of(&job));
+    return 1;
+}
+
 /* (input, num_groups, weight, bias, eps): sizes are checked by who calls. */
 static int group_norm_shape(tgx_call *c) {
     const tgx_tensor *x = tgx_in(c, 0);
-    if (require_float(c, x, "group_norm") || parameter(c, 2, x->dtype) || parameter(c, 3, x->dtype)
-        || grouped(c, x, tgx_int(c, 1), 2, 4)) return TGX_FAILED;
+    if (!(tgx_is_half(x->dtype) && halves_shape(c, x))
+        && (require_float(c, x, "group_norm") || parameter(c, 2, x->dtype) || parameter(c, 3, x->dtype)
+            || grouped(c, x, tgx_int(c, 1), 2, 4))) return TGX_FAILED;
     tgx_need_dense(c, 0);
     tgx_like(c, 0, x, x->dtype);
     return 0;
@@ -33,7 +84,10 @@ static int group_norm_run(tgx_call *c) {
     if (!x->count) return 0;
     tgx_layer_norm_job job = open_groups(x, tgx_int(c, 1), tgx_float(c, 4));
     job.out = tgx_out(c, 0)->data, job.weight = data_of(c, 2), job.bias = data_of(c, 3);
-    return run(c, loops()->group[x->dtype == TGX_F64], &job, job.rows, x->count);
+    if (!tgx_is_half(x->dtype)) return run(c, loops()->group[x->dtype == TGX_F64], &job, job.rows, x->count);
+    half_groups halves = open_halves(&job, x->dtype);
+    tgx_rooms_open(&halves.rooms, c->scratch, c->notes[NOTE], room_of(&halves));
+    return run(c, widened_groups, &halves, units_of(&halves), x->count);
 }
 TGX_KEEPING(group_norm, 0, group_norm_shape, group_norm_run)
 TGX_KERNEL(group_norm, group_norm_kept_shape, group_norm_kept_run, TGX_MIXES)
