@@ -1,6 +1,7 @@
 /* Layer norm and batch norm with their derivatives. The loops are in norm_layer.h and norm_batch.h. */
 #include "channels.h"
 #include "norm_call.h"
+#include "norm_halves.h"
 #include <math.h>
 #include "wide.h"
 
@@ -206,10 +207,33 @@ static int check_running(tgx_call *c, int arg, int dtype, const char *name) {
 
 enum { WEIGHT = 1, BIAS, RUNNING_MEAN, RUNNING_VAR, TRAINING, MOMENTUM, EPS };
 
+/* Halves of one dtype in evaluation are widened a few at a time; what is not so is computed, or refused, as float32. */
+static int halves_shape(tgx_call *c, const tgx_tensor *x) {
+    tgx_batch_norm_job job;
+    open_batch(&job, x);
+    if (x->rank < 2 || tgx_int(c, TRAINING) || tgx_channels_inside(x) || !tgx_given(c, RUNNING_MEAN)
+        || !tgx_given(c, RUNNING_VAR)) return 0;
+    for (int k = WEIGHT; k <= RUNNING_VAR; k++) {
+        const tgx_tensor *t = tgx_in(c, k);
+        if (tgx_given(c, k) && (t->dtype != x->dtype || t->rank != 1 || t->count != job.channels)) return 0;
+    }
+    for (int k = WEIGHT; k <= RUNNING_VAR; k++)
+        if (tgx_given(c, k)) tgx_need(c, k, TGX_F32);
+    tgx_like(c, 0, x, x->dtype);
+    for (int k = 1; k < 3; k++) {
+        tgx_output *o = tgx_fresh(c, k, 1, x->dtype);
+        o->dims[0] = job.channels, o->via = TGX_F32;
+    }
+    c->scratch_bytes = 2 * job.channels * (int64_t)(sizeof(double) + sizeof(float));
+    tgx_need_dense(c, 0);
+    return 1;
+}
+
 /* native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps) */
 static int batch_norm_shape(tgx_call *c) {
     const tgx_tensor *x = tgx_in(c, 0);
     tgx_batch_norm_job job;
+    if (tgx_is_half(x->dtype) && halves_shape(c, x)) return 0;
     if (require_float(c, x, "batch_norm")) return TGX_FAILED;
     open_batch(&job, x);
     if (!tgx_int(c, TRAINING) && !(tgx_given(c, RUNNING_MEAN) && tgx_given(c, RUNNING_VAR)))
@@ -282,8 +306,9 @@ static int batch_norm_rows(tgx_call *c) {
     const tgx_tensor *x = tgx_in(c, 0);
     const char *weight = data_of(c, WEIGHT), *bias = data_of(c, BIAS);
     char *mean = tgx_out(c, 1)->data, *invstd = tgx_out(c, 2)->data;
-    int dtype = x->dtype, code = 0;
-    tgx_batch_norm_job job = {.out = tgx_out(c, 0)->data, .x = x->data, .mean = mean};
+    const int half = tgx_is_half(x->dtype) ? x->dtype : 0, dtype = half ? TGX_F32 : x->dtype;
+    int code = 0;
+    tgx_batch_norm_job job = {.out = tgx_out(c, 0)->data, .x = x->data, .mean = mean, .half = half};
     open_batch(&job, x);
     job.a = c->scratch, job.b = job.a + job.channels;
     char *scale = (char *)(job.b + job.channels), *shift = scale + job.channels * tgx_itemsize[dtype];
@@ -296,7 +321,7 @@ static int batch_norm_rows(tgx_call *c) {
         put(shift, dtype, i, bias ? at(bias, dtype, i) : 0);
     }
     job.scale = scale, job.shift = shift;
-    return run_rows(c, loops()->apply[dtype == TGX_F64], &job, x->count);
+    return run_rows(c, half ? tgx_apply_halves : loops()->apply[dtype == TGX_F64], &job, x->count);
 }
 
 static int batch_norm_run(tgx_call *c) {

@@ -29,6 +29,7 @@ typedef struct {
     const char *scale, *shift;  /* per channel: (x - mean) * scale + shift; backward: grad * slope minus that */
     const char *slope, *mean;
     int64_t outer, channels, inner;
+    int half;                   /* apply: the dtype of out and x where they are halves, see norm_halves.h */
 } tgx_batch_norm_job;
 
 typedef int (*tgx_norm_fn)(void *job, ptrdiff_t lo, ptrdiff_t hi);
