@@ -79,15 +79,9 @@ static void each_part(tgx_call *c, int (*fn)(void *, ptrdiff_t, ptrdiff_t), row_
     else fn(r, 0, n);
 }
 
-/* The k least words of positions lo to hi: a heap, whose top is what others have to lie below, as few of many do. */
-#define ROW(FORM, TAG, U, WORD, INDEX_BITS, W) \
-static int FORM##_words_##TAG(void *context, ptrdiff_t lo, ptrdiff_t hi) { \
-    const row_t *r = context; \
-    const U *x = r->x, flip = (U)r->flip; \
-    WORD *a = r->words; \
-    for (int64_t i = lo; i < hi; i++) a[i] = (WORD)(U)(key_##TAG(x + i) ^ flip) << INDEX_BITS | (WORD)i; \
-    return 0; } \
-static int FORM##_results_##TAG(void *context, ptrdiff_t lo, ptrdiff_t hi) { \
+/* Elements and places in their order, for all dtypes of a width. */
+#define RESULTS(FORM, U, WORD, INDEX_BITS) \
+static int FORM##_results_##U(void *context, ptrdiff_t lo, ptrdiff_t hi) { \
     const row_t *r = context; \
     const U *x = r->x; \
     const WORD *sorted = r->words; \
@@ -98,6 +92,20 @@ static int FORM##_results_##TAG(void *context, ptrdiff_t lo, ptrdiff_t hi) { \
         indices[i] = at; \
         values[i] = x[at]; \
     } \
+    return 0; }
+RESULTS(row, uint8_t, uint64_t, 32)
+RESULTS(row, uint16_t, uint64_t, 32)
+RESULTS(row, uint32_t, uint64_t, 32)
+RESULTS(row, uint64_t, uint64_t, 32)
+RESULTS(wide, uint64_t, u128, 64)
+
+/* The k least words of positions lo to hi: a heap, whose top is what others have to lie below, as few of many do. */
+#define ROW(FORM, TAG, U, WORD, INDEX_BITS, W) \
+static int FORM##_words_##TAG(void *context, ptrdiff_t lo, ptrdiff_t hi) { \
+    const row_t *r = context; \
+    const U *x = r->x, flip = (U)r->flip; \
+    WORD *a = r->words; \
+    for (int64_t i = lo; i < hi; i++) a[i] = (WORD)(U)(key_##TAG(x + i) ^ flip) << INDEX_BITS | (WORD)i; \
     return 0; } \
 static void FORM##_heap_##TAG(const row_t *r, WORD *a, int64_t lo, int64_t hi) { \
     const U *x = r->x, flip = (U)r->flip; \
@@ -141,7 +149,7 @@ static void FORM##_##TAG(tgx_call *c, row_t *r, int descending, void *room) { \
         sorted = run >= n ? a : sort_##W(c, a, a + n, n, sizeof(U)); \
     } \
     r->words = sorted; \
-    each_part(k < TGX_SORT_LONG ? NULL : c, FORM##_results_##TAG, r, k); }
+    each_part(k < TGX_SORT_LONG ? NULL : c, FORM##_results_##U, r, k); }
 ROW(row, b8, uint8_t, uint64_t, 32, 64)
 ROW(row, u8, uint8_t, uint64_t, 32, 64)
 ROW(row, u16, uint16_t, uint64_t, 32, 64)
@@ -183,19 +191,6 @@ static int high_words(void *context, ptrdiff_t lo, ptrdiff_t hi) {
     for (ptrdiff_t i = lo; i < hi; i++) a[i] = (keys[i] - least) >> drop << 32 | (uint64_t)i;
     return 0;
 }
-static int row_results_u64(void *context, ptrdiff_t lo, ptrdiff_t hi) {
-    const row_t *r = context;
-    const uint64_t *sorted = r->words, *x = r->x;
-    uint64_t *values = r->values;
-    int64_t *indices = r->indices;
-    for (ptrdiff_t i = lo; i < hi; i++) {
-        const int64_t at = (uint32_t)sorted[i];
-        indices[i] = at;
-        values[i] = x[at];
-    }
-    return 0;
-}
-
 #define WIDE_ROW(TAG) \
 static void spread_##TAG(const row_t *r, int64_t lo, int64_t hi, uint64_t *ends) { \
     const uint64_t *x = r->x, flip = r->flip; \
@@ -235,7 +230,7 @@ static void row_##TAG(tgx_call *c, row_t *r, int descending, void *room) { \
         return; \
     } \
     r->words = sorted; \
-    each_part(r->k < TGX_SORT_LONG ? NULL : c, row_results_u64, r, r->k); }
+    each_part(r->k < TGX_SORT_LONG ? NULL : c, row_results_uint64_t, r, r->k); }
 WIDE_ROW(u64)
 WIDE_ROW(i64)
 WIDE_ROW(f64)
