@@ -227,7 +227,7 @@ def _square(input, k):
     return vectors if m == k else tg.cat([vectors, vectors.new_zeros((*vectors.shape[:-1], m - k))], -1)
 
 
-_WIDE = 48  # numbers of a reflector from which on LAPACK applies them; fewer are one small product
+_WIDE = 128  # numbers of a reflector from which on LAPACK applies them, and rounds less than a product with Q
 
 
 def _ormqr(self, tau, other, left, transpose):
