@@ -17,7 +17,8 @@ FOLDER = ROOT / "build" / "library"
 # besides what kernels need: the threads, the caller, plans, the products, the pointwise loops and the random stream
 EMITTER = ("emit", "emit_formula", "emit_memory", "emit_vector", "emit_x86")
 RANDOM = ("random", "random_sample", "random_state")
-MORE = ("alone", "blas_library", *EMITTER, "gemm", "parallel", "parallel_blas", "parallel_cores", "plan", "program", *RANDOM, "wide")
+PARALLEL = ("parallel", "parallel_blas", "parallel_cores")
+MORE = ("alone", "blas_library", *EMITTER, "gemm", *PARALLEL, "plan", "program", *RANDOM, "wide")
 
 
 def sources():
