@@ -221,6 +221,28 @@ def _ormqr_back(grad, input, tau, other, left, transpose):
     return tg.cat([by_input, tg.zeros_like(input.narrow(-1, k, n - k))], -1) if n > k else by_input, by_tau
 
 
+def _ormqr_tangent(input, tau, other, left, transpose, input_tangent, tau_tangent, other_tangent):
+    """By the product rule, one reflector after the other."""
+    if not left:
+        turned = None if other_tangent is None else adjoint(other_tangent)
+        slopes = input_tangent, tau_tangent, turned
+        return adjoint(_ormqr_tangent(input, tau, adjoint(other), True, not transpose, *slopes))
+    k, zeros = tau.shape[-1], tg.zeros_like
+    vectors = input.narrow(-1, 0, k).tril(-1) + tg.eye(input.shape[-2], k, dtype=input.dtype)
+    slopes = zeros(vectors) if input_tangent is None else input_tangent.narrow(-1, 0, k).tril(-1)
+    factors, rises = tau, zeros(tau) if tau_tangent is None else tau_tangent
+    if transpose:
+        factors, rises = factors.conj(), rises.conj()
+    y, tangent = other, zeros(other) if other_tangent is None else other_tangent
+    for i in range(k) if transpose else reversed(range(k)):
+        v, slope = vectors.narrow(-1, i, 1), slopes.narrow(-1, i, 1)
+        factor, rise = factors[..., i, None, None], rises[..., i, None, None]
+        along = adjoint(v) @ y
+        change = factor * (slope @ along + v @ (adjoint(slope) @ y + adjoint(v) @ tangent)) + rise * (v @ along)
+        y, tangent = y - factor * (v @ along), tangent - change
+    return tangent
+
+
 def _square(input, k):
     """The first k columns, with zeros behind them."""
     vectors, m = input.narrow(-1, 0, k), input.shape[-2]
@@ -279,7 +301,7 @@ op(
         ),
         "other": lambda grad, input, tau, left, transpose: fused._ormqr(input, tau, grad, left, not transpose),
     },
-    jvp="transposed",
+    jvp=_ormqr_tangent,
     samples=lambda make: [
         *(
             Sample(make(*s, low=-1, high=1), make(*s[:-2], k, low=-1, high=1), make(*other), left, transpose)
