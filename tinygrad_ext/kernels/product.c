@@ -184,16 +184,32 @@ static void gemv(const tgx_product *p, int trans, int64_t rows, int64_t cols, ch
     else p->blas->dgemv(p->order, trans, m, n, alpha, (double *)a, lda, (double *)x, x_step, beta, (double *)y, y_step);
 }
 
-static void dot(const tgx_product *p, char *a, char *b, char *c) {
-    const tgx_shape *s = &p->s;
-    double alpha = p->alpha.f, beta = p->beta.f;
-    if (p->dtype == TGX_F32) {
-        double old = beta != 0 ? *(float *)c * beta : 0;
-        *(float *)c = (float)(alpha * p->blas->sdot(s->k, (float *)a, s->a_col, (float *)b, s->b_row) + old);
-    } else {
-        double old = beta != 0 ? *(double *)c * beta : 0;
-        *(double *)c = alpha * p->blas->ddot(s->k, (double *)a, s->a_col, (double *)b, s->b_row) + old;
+/* A long sum is that of its parts, whose size depends on its length alone, so that threads may share them. */
+enum { SUM_PART = 1 << 14, MOST_PARTS = 64 };
+typedef struct { const tgx_product *p; const char *a, *b; int64_t part; double sums[MOST_PARTS]; } sums_t;
+
+static int run_dots(void *context, ptrdiff_t lo, ptrdiff_t hi) {
+    sums_t *job = context;
+    const tgx_shape *s = &job->p->s;
+    const tgx_blas *blas = job->p->blas;
+    const int before = job->p->services->mark_region(1);
+    for (int64_t i = lo, from = lo * job->part; i < hi; i++, from += job->part) {
+        const int64_t n = at_most(job->part, s->k - from), x = from * s->a_col, y = from * s->b_row;
+        if (job->p->dtype == TGX_F32) job->sums[i] = blas->sdot(n, (const float *)job->a + x, s->a_col, (const float *)job->b + y, s->b_row);
+        else job->sums[i] = blas->ddot(n, (const double *)job->a + x, s->a_col, (const double *)job->b + y, s->b_row);
     }
+    job->p->services->mark_region(before);
+    return 0;
+}
+
+static void dot(const tgx_product *p, char *a, char *b, char *c) {
+    sums_t job = {.p = p, .a = a, .b = b, .part = at_least(SUM_PART, (p->s.k + MOST_PARTS - 1) / MOST_PARTS)};
+    const int64_t parts = (p->s.k + job.part - 1) / job.part;
+    double sum = 0, alpha = p->alpha.f, beta = p->beta.f;
+    p->services->parallel_for(run_dots, &job, parts, 2);
+    for (int64_t i = 0; i < parts; i++) sum += job.sums[i];
+    if (p->dtype == TGX_F32) *(float *)c = (float)(alpha * sum + (beta != 0 ? *(float *)c * beta : 0));
+    else *(double *)c = alpha * sum + (beta != 0 ? *(double *)c * beta : 0);
 }
 
 static void small(const tgx_product *p, char *a, char *b, char *c) {
@@ -296,7 +312,7 @@ static int item(const tgx_product *p, int64_t index) {
     double work = work_of(&p->s);
     cut.a += tgx_item_place(p, p->a_step, index), cut.b += tgx_item_place(p, p->b_step, index), cut.c += tgx_item_place(p, p->c_step, index);
     if (p->how == WIDE) return wide(&cut, work);
-    if (p->how == SMALL || work <= lone_work(p)) {
+    if (p->how == SMALL || p->how == DOT || work <= lone_work(p)) {
         one(p, cut.a, cut.b, cut.c, p->s.m, p->s.n);
         return 0;
     }
