@@ -336,11 +336,15 @@ static void take_again(const tgx_reduction *p, tgx_acc *acc, int w) {
     }
 }
 
-static void finish(const tgx_reduction *p, const tile_place *at, tgx_acc *acc) {
-    if (p->times > 1) take_again(p, acc, at->w);
+static void write_results(const tgx_reduction *p, const tile_place *at, const tgx_acc *acc) {
     p->reducer->finish(acc, at->w, p->count, p->aux,
                        p->out ? p->out + at->first * p->osize : NULL, at->ostep * p->osize,
                        p->out2 ? p->out2 + at->first * p->osize2 : NULL, at->ostep * p->osize2);
+}
+
+static void finish(const tgx_reduction *p, const tile_place *at, tgx_acc *acc) {
+    if (p->times > 1) take_again(p, acc, at->w);
+    write_results(p, at, acc);
 }
 
 #include "reduce_spans.h"
@@ -359,14 +363,20 @@ void tgx_reduction_tiles(const tgx_reduction *p, int64_t lo, int64_t hi) {
         few_blocks(p, p->x, p->count, p->kstride[0], lo, hi);
         return;
     }
+    const char *before = NULL; /* one output of the same elements is finished */
     for (int64_t tile = lo; tile < hi; tile++) {
         tile_place at = place_of(p, tile);
+        if (at.x == before) {
+            write_results(p, &at, &acc);
+            continue;
+        }
         one_span(p, &at, 0, &acc);
         for (int64_t s = 1; s < p->nspans; s++) {
             one_span(p, &at, s, &part);
             p->reducer->merge(&acc, &part, at.w);
         }
         finish(p, &at, &acc);
+        before = at.w == 1 && p->count ? at.x : NULL;
     }
 }
 
