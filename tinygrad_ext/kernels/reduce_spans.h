@@ -42,19 +42,23 @@ static int is_small_and_turned(const tgx_reduction *p) {
            && p->rsize[0] >= SQUARE && p->rsize[1] >= SQUARE;
 }
 
-/* All of a row that is repeated: whichever of its elements a block begins with, it lies in one row and a block of its repetitions. */
-static int is_repeated(const tgx_reduction *p) {
-    return !p->nkept && p->nred == 2 && !p->rstride[0] && p->rstride[1] == p->itemsize && p->nspans > 1;
-}
-
 /* State of one output behind a whole block, its place counted from the block's beginning. */
 typedef struct { double a, b; int64_t i, at; int known; } seen_t;
 
-/* Blocks after which they begin at the same element of the row. */
+/* Blocks after which they begin at the same element of the row, or 0 where that comes too late to spare half of them. */
 static int64_t period_of(const tgx_reduction *p) {
     int64_t common = TGX_BLOCK;
     while (p->rsize[1] % common) common /= 2;
-    return p->rsize[1] / common;
+    const int64_t period = p->rsize[1] / common;
+    return period <= p->count / TGX_BLOCK / 2 ? period : 0;
+}
+
+/* All of a row that is repeated: whichever of its elements a block begins with, it lies in one row and a block of its repetitions.
+ * Of a long row whose blocks differ few cross its end, and the others are read where they lie. */
+static int is_repeated(const tgx_reduction *p) {
+    enum { LONG = 8 * TGX_BLOCK };
+    return !p->nkept && p->nred == 2 && !p->rstride[0] && p->rstride[1] == p->itemsize && p->nspans > 1
+           && (p->rsize[1] < LONG || period_of(p));
 }
 
 static size_t repeating_room(const tgx_reduction *p) {
@@ -74,11 +78,11 @@ static void repeated_spans(const tgx_reduction *p, int64_t lo, int64_t hi, char 
         memcpy(room + at * size, p->x, (size_t)((most - at < row ? most - at : row) * size));
     for (int64_t at = lo * whole; at < end; at += TGX_BLOCK) {
         const int64_t n = end - at < TGX_BLOCK ? end - at : TGX_BLOCK;
-        seen_t *one = &seen[at / TGX_BLOCK % period];
+        seen_t *one = period ? &seen[at / TGX_BLOCK % period] : NULL;
         tgx_acc *to = at % whole ? &part : &parts[at / whole];
-        if (n < TGX_BLOCK || !one->known) {
+        if (n < TGX_BLOCK || !one || !one->known) {
             p->reducer->block(room + at % row * size, n, at, p->aux, to);
-            if (n == TGX_BLOCK) *one = (seen_t){to->a[0], to->b[0], to->i[0], (int64_t)((uint64_t)to->at[0] - (uint64_t)at), 1};
+            if (one && n == TGX_BLOCK) *one = (seen_t){to->a[0], to->b[0], to->i[0], (int64_t)((uint64_t)to->at[0] - (uint64_t)at), 1};
         } else to->a[0] = one->a, to->b[0] = one->b, to->i[0] = one->i, to->at[0] = (int64_t)((uint64_t)one->at + (uint64_t)at);
         if (to == &part) p->reducer->merge(&parts[at / whole], to, 1);
     }
