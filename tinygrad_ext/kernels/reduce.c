@@ -22,9 +22,10 @@ static void add_dim(int64_t *size, ptrdiff_t *stride, int *n, int64_t s, ptrdiff
 /* Reduced dimensions by falling stride, where the order of elements is free; those that now meet are merged. No dimension repeats an
  * element: its result is repeated instead, if to take it again changes it. */
 static void sort_reduced(tgx_reduction *p) {
+    enum { MANY = 8 }; /* rows that are all of one output: to add fewer takes less than to count them */
     int n = 0;
     for (int i = 0; i < p->nred; i++) {
-        if (p->count && !p->rstride[i]) {
+        if (p->count && !p->rstride[i] && (p->reducer->any_order > 1 || p->nred > 1 || p->rsize[i] >= MANY)) {
             p->count /= p->rsize[i];
             if (p->reducer->any_order == 1) p->times *= p->rsize[i];
             continue;

@@ -1,8 +1,8 @@
 /* Spans of a whole matrix that does not lie in its order, brought into it span by span or once. Included by reduce.c. */
-/* Rows of a matrix that lies turned which are brought into order at once: those of two cache lines. Of one, each
- * page would be looked up twice as often. */
+/* Rows of a matrix that lies turned which are brought into order at once: those of two cache lines, for of one each page would be looked
+ * up twice as often, or as many more as make up a block. */
 static int64_t strip_of(const tgx_reduction *p) {
-    const int64_t most = 128 / p->itemsize;
+    const int64_t lines = 128 / p->itemsize, most = lines * ((TGX_BLOCK + lines * p->rsize[1] - 1) / (lines * p->rsize[1]));
     return p->rsize[0] < most ? p->rsize[0] : most;
 }
 

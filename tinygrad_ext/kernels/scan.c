@@ -58,6 +58,7 @@ static tile_place place_of(const tgx_scan_plan *p, int64_t tile) {
 }
 
 enum { ROOM = 1 << 15 }; /* bytes of a piece that is turned */
+enum { ENOUGH = 8 };     /* lines */
 
 /* From rows of w results to lines that lie `across` elements apart. */
 static void put_lines(char *out, const char *rows, ptrdiff_t across, int w, int64_t n, int size) {
@@ -93,8 +94,11 @@ static void scan_together(const tgx_scan_plan *p, const tile_place *at, tgx_line
 static void scan_tile(const tgx_scan_plan *p, tile_place at) {
     _Alignas(64) char run[TGX_SCAN_TILE * sizeof(tgx_c128)];
     int64_t places[TGX_SCAN_TILE];
-    tgx_lines some = {at.x, at.out, at.out2, p->along, at.across, 1, at.out_across, run, places, 0};
-    if (p->out_along > 1 || (at.w > 1 && at.across == p->itemsize)) scan_together(p, &at, &some);
+    tgx_lines some = {at.x, at.out, at.out2, p->along, at.across, p->out_along, at.out_across, run, places, 0, 0};
+    const int reads = at.w > 1 && at.across == p->itemsize, writes = at.w > 1 && at.out_across == 1;
+    /* to turn some pays for enough lines and one result */
+    some.together = (reads && writes) || (at.w >= ENOUGH && !p->out2 && (reads || writes));
+    if (some.together) scan_together(p, &at, &some);
     else p->scan(&some, at.w, p->n);
 }
 

@@ -9,8 +9,8 @@
 
 #define TGX_SCAN_TILE 64
 
-/* Strides of x in bytes, of out and out2 in elements: `along` from element to element of a line, `across` from line to line. Either w
- * lines to results behind each other (out_along is 1), all of them, or a piece of w lines side by side. Then `run` has room for the
+/* Strides of x in bytes, of out and out2 in elements: `along` from element to element of a line, `across` from line to line. Either all
+ * of w lines, wherever they lie, or a piece of w lines that lie side by side, which are taken together. `run` has room for the
  * running values, of 16 bytes at most, `places` for their indices: they are kept from one piece to the next, and begin with the one
  * whose `first` place is 0; pieces but the last have a multiple of four rows. */
 typedef struct {
@@ -19,6 +19,7 @@ typedef struct {
     ptrdiff_t along, across, out_along, out_across;
     void *run;
     int64_t *places, first;
+    int together;
 } tgx_lines;
 
 typedef void (*tgx_scan)(const tgx_lines *at, int w, int64_t n);
