@@ -41,9 +41,17 @@ def test_released_tensors_are_not_kept():
     assert "heap-use-after-free" in said
 
 
+def has_functions(path):
+    """Some instruction sets have a table without an entry, and nothing but what the sanitizer adds."""
+    done = subprocess.run(["nm", "--defined-only", path], capture_output=True, text=True, check=True)
+    symbols = [line.split()[1:] for line in done.stdout.splitlines()]
+    return any(kind in "tT" and not name.startswith("_sub_") for kind, name in symbols)
+
+
 @pytest.mark.parametrize("level", ["base", "avx2", "avx512"])
 def test_kernels_of_every_instruction_set_are_instrumented(level):
-    objects = list((Path(tg.__file__).parent.parent / "build").rglob(f"*_{level}_gen.o"))
+    built = (Path(tg.__file__).parent.parent / "build").rglob(f"*_{level}_gen.o")
+    objects = [o for o in built if has_functions(o)]
     assert len(objects) > 20
     bare = [o.name for o in objects if b"__asan_report_load" not in o.read_bytes()]
     assert not bare
