@@ -86,7 +86,6 @@ SIDE_BY_SIDE(double, f64)
         }                                                                                                                \
     }
 
-
 POOL(uint8_t, u8, int64_t, 0, NO_SIDE)
 POOL(int8_t, i8, int64_t, 0, NO_SIDE)
 POOL(int16_t, i16, int64_t, 0, NO_SIDE)

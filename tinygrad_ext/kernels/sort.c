@@ -11,38 +11,40 @@ __extension__ typedef unsigned __int128 u128;
 enum { PARTS = 16, BLOCK = 32 };
 #define PART(i, n) ((n) / PARTS * (i) + ((i) == PARTS ? (n) % PARTS : 0))
 
-/* Rows of no more are sorted by insertion; merges pay for rows below SHORT, of so many bytes of keys. */
-enum { FEW = 8 };
-#define SHORT(key_bytes) (TGX_SORT_BLOCK + 1 > 96 * (key_bytes) ? TGX_SORT_BLOCK + 1 : 96 * (key_bytes))
-
-/* The words in runs that vectors have sorted, and how long these are; 0 where the processor cannot. */
-static int64_t in_blocks(uint64_t *a, int64_t n) {
+/* What sorts blocks in registers, or NULL where the processor cannot. */
+static tgx_sort_block block_sort(void) {
     static const tgx_sort_block *chosen;
     if (!chosen) chosen = TGX_PICK(tgx_block);
-    if (!*chosen) return 0;
-    for (int64_t i = 0; i < n; i += TGX_SORT_BLOCK) (*chosen)(a + i, n - i < TGX_SORT_BLOCK ? n - i : TGX_SORT_BLOCK);
-    return TGX_SORT_BLOCK;
+    return *chosen;
+}
+
+/* Rows of no more are sorted by insertion, and by merges those below so many bytes of keys; with blocks the ones pay sooner and the
+ * others longer. */
+static inline int64_t few(tgx_sort_block block) { return block ? 8 : 16; }
+static inline int64_t merged(tgx_sort_block block, int key_bytes) {
+    if (!block) return 48 * key_bytes;
+    return 96 * key_bytes > TGX_SORT_BLOCK ? 96 * key_bytes : TGX_SORT_BLOCK + 1;
 }
 
 #define WORD uint64_t
 #define INDEX_BITS 32
 #define NAME(x) x##_64
-#define BLOCKS(a, n) in_blocks(a, n)
+#define BLOCK_SORT block_sort()
 #include "sort_body.h"
 #undef WORD
 #undef INDEX_BITS
 #undef NAME
-#undef BLOCKS
+#undef BLOCK_SORT
 
 #define WORD u128
 #define INDEX_BITS 64
 #define NAME(x) x##_128
-#define BLOCKS(a, n) 0
+#define BLOCK_SORT NULL
 #include "sort_body.h"
 #undef WORD
 #undef INDEX_BITS
 #undef NAME
-#undef BLOCKS
+#undef BLOCK_SORT
 
 /* ---- keys */
 
@@ -209,7 +211,7 @@ static void row_##TAG(tgx_call *c, row_t *r, int descending, void *room) { \
     const int64_t n = r->n; \
     uint64_t *a = room, *sorted = a, least = ~(uint64_t)0, most = 0; \
     int64_t run = 1; \
-    if (n <= FEW || r->k < n / SELECT_128 || n >> 32) { \
+    if (n <= few(block_sort()) || r->k < n / SELECT_128 || n >> 32) { \
         wide_##TAG(c, r, descending, room); \
         return; \
     } \

@@ -1,5 +1,5 @@
-/* Sorting of words. WORD, INDEX_BITS and NAME(x) are given by sort.c, which includes this once for each width, with BLOCKS(a, n),
- * which sorts runs and says how long they are. Short rows: blocks in wide registers (sort_isa.h), or networks of eight, then merges.
+/* Sorting of words. WORD, INDEX_BITS and NAME(x) are given by sort.c, which includes this once for each width, with BLOCK_SORT,
+ * what sorts blocks of such words or NULL. Short rows: blocks in wide registers (sort_isa.h), or networks of eight, then merges.
  * Long rows: one counting pass for each byte of the key that is not the same everywhere. A few of many: a heap of the k smallest so
  * far. */
 
@@ -37,13 +37,15 @@ static inline void NAME(join)(const WORD *a, WORD *to, int64_t run) {
     }
 }
 
-/* Merge sort from runs of 8, or from those that BLOCKS has sorted; returns where the result lies, a or b. No two words are equal. */
+/* Merge sort from runs of 8, or from blocks; returns where the result lies, a or b. No two words are equal. */
 static WORD *NAME(merge)(WORD *a, WORD *b, int64_t n) {
-    int64_t first = BLOCKS(a, n);
-    if (!first) {
+    const tgx_sort_block block = BLOCK_SORT;
+    const int64_t first = block ? TGX_SORT_BLOCK : 8;
+    if (block)
+        for (int64_t i = 0; i < n; i += first) block((uint64_t *)(a + i), n - i < first ? n - i : first);
+    else {
         for (int64_t i = 0; i + 8 <= n; i += 8) NAME(eight)(a + i);
         NAME(insert)(a + n / 8 * 8, n % 8);
-        first = 8;
     }
     for (int64_t run = first; run < n; run *= 2) {
         for (int64_t lo = 0; lo < n; lo += 2 * run) {
@@ -138,12 +140,12 @@ static WORD *NAME(radix_parts)(tgx_call *c, WORD *a, WORD *b, int64_t n, int key
 
 /* c: NULL, or whose threads take part. */
 static WORD *NAME(sort)(tgx_call *c, WORD *a, WORD *b, int64_t n, int key_bytes) {
-    if (n <= FEW) {
+    if (n <= few(BLOCK_SORT)) {
         NAME(insert)(a, n);
         return a;
     }
     if (c) return NAME(radix_parts)(c, a, b, n, key_bytes);
-    return n < SHORT(key_bytes) ? NAME(merge)(a, b, n) : NAME(radix)(a, b, n, key_bytes);
+    return n < merged(BLOCK_SORT, key_bytes) ? NAME(merge)(a, b, n) : NAME(radix)(a, b, n, key_bytes);
 }
 
 /* Put v in the place of the largest of the heap and let it sink. */
