@@ -179,6 +179,70 @@ print(all(mask and mask <= allowed for mask in masks), len(masks) >= 3)
     assert run_python(code, PYTHONPATH=path)[0] == "True True"
 
 
+TWO_CORES = """
+import os, threading, time
+import test_parallel as t
+mine, other = sorted(os.sched_getaffinity(0))[:2]
+main = threading.get_native_id()
+t.parallel.set_num_threads(2)
+
+def meet(task=lambda: None):
+    # regions until a worker runs a chunk, and with it the task; one that wakes on the caller's core runs none
+    ids, end = set(), time.monotonic() + 60
+    def work(lo, hi):
+        if threading.get_native_id() == main:
+            begun.wait(0.1)
+        else:
+            begun.set()
+            ids.add(threading.get_native_id())
+            task()
+    while not ids and time.monotonic() < end:
+        begun = threading.Event()
+        assert t.parallel_for(work, 2) == 0
+    return ids.pop()
+"""
+needs_two_cores = pytest.mark.skipif(
+    not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) < 2, reason="needs two cores and their masks"
+)
+
+
+@needs_two_cores
+def test_a_worker_that_does_not_run_gets_the_core_of_the_caller_who_waits():
+    code = """
+masks = []
+def wait():
+    end = time.monotonic() + 60
+    while len(os.sched_getaffinity(0)) > 1 and time.monotonic() < end:
+        time.sleep(0.01)  # as if it had lost its core
+    masks.append(os.sched_getaffinity(0))
+
+thread = meet()
+os.sched_setaffinity(thread, {mine, other})
+os.sched_setaffinity(main, {mine, other})
+meet(wait)
+print(len(masks[0]), masks[0] <= {mine, other})
+"""
+    path = os.pathsep.join([os.path.dirname(__file__), *sys.path])
+    assert run_python(TWO_CORES + code, PYTHONPATH=path)[0] == "1 True"
+
+
+@needs_two_cores
+def test_a_worker_on_the_callers_core_is_bound_to_another():
+    code = """
+thread = meet()
+os.sched_setaffinity(thread, {mine})
+end = time.monotonic() + 60
+while os.sched_getaffinity(thread) == {mine} and time.monotonic() < end:
+    os.sched_setaffinity(main, {mine})  # onto the worker's core, and then free to go where it likes
+    os.sched_setaffinity(main, {mine, other})
+    t.parallel_for(lambda lo, hi: None, 2)
+    time.sleep(0.001)  # the worker wakes up here
+print(os.sched_getaffinity(thread) == {other})
+"""
+    path = os.pathsep.join([os.path.dirname(__file__), *sys.path])
+    assert run_python(TWO_CORES + code, PYTHONPATH=path)[0] == "True"
+
+
 def test_several_python_threads_may_call_at_once():
     parallel.set_num_threads(3)
     wrong = []
