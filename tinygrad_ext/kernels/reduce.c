@@ -206,7 +206,8 @@ static tile_place place_of(const tgx_reduction *p, int64_t tile) {
 static void gather(char *to, const char *x, ptrdiff_t stride, int64_t n, int itemsize) {
     char *both[] = {to, (char *)x};
     const ptrdiff_t inner[] = {itemsize, stride}, outer[] = {0, 0};
-    tgx_copy_plane(itemsize)(both, inner, outer, n, 1);
+    if (stride == itemsize) memcpy(to, x, (size_t)(n * itemsize));
+    else tgx_copy_plane(itemsize)(both, inner, outer, n, 1);
 }
 
 /* Runs of the innermost reduced dimension that make up logical elements [start, start + n). */

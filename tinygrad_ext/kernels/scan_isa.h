@@ -132,10 +132,11 @@ static void NAME(const tgx_lines *at, int w, int64_t n) { \
         A m = AT(S, at->x, k, at->across); \
         int64_t place = 0; \
         x = at->x + k * at->across, out = (S_##S *)at->out + k * at->out_across, where = (int64_t *)at->out2 + k * at->out_across; \
-        for (r = 0; r < n; r++, x += next, out += on, where += on) { \
+        ptrdiff_t to = 0; \
+        for (r = 0; r < n; r++, x += next, to += on) { \
             A v = GET_##S(*(const S_##S *)x); \
             if (TAKES(m, v)) { m = v; place = r; } \
-            *out = m; *where = place; } } }
+            out[to] = m; where[to] = place; } } }
 
 #define EXTREMES(S, A) EXTREME(cummax_##S, S, A, UP) EXTREME(cummin_##S, S, A, DOWN)
 EXTREMES(b8, uint8_t) EXTREMES(u8, uint8_t) EXTREMES(i8, int8_t) EXTREMES(i16, int16_t) EXTREMES(i32, int32_t)
